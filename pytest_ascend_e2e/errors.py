@@ -1,0 +1,63 @@
+"""The exceptions of the package; every message says what was given, where it came from, what is accepted and what to do.
+
+Must not know: pytest, or how an error is shown. Only `plugin/` and `cli/` turn these into pytest's outcomes and exit statuses.
+"""
+
+from __future__ import annotations
+
+
+class E2EError(Exception):
+    """A mistake or a lack that a user can mend; `problems` holds one text for each, all of one input together."""
+
+    def __init__(self, *problems: str) -> None:
+        if not problems:
+            raise ValueError("an E2EError needs at least one problem to tell")
+        super().__init__(*problems)
+        self.problems: tuple[str, ...] = problems
+
+    def __str__(self) -> str:
+        return "\n".join(self.problems)
+
+
+class SettingsError(E2EError):
+    """An option, a variable or an ini key has a value that cannot be used."""
+
+
+class RecipeError(E2EError):
+    """A recipe holds a value that no training can have: wrong type, unknown or doubled override."""
+
+
+class LayoutError(E2EError):
+    """The parallel sizes of a recipe do not fill the devices of its runner."""
+
+
+class RunnerError(E2EError):
+    """A runner is unknown, the catalogue cannot be read, or the devices of this host cannot be told."""
+
+
+class LeaseError(E2EError):
+    """Devices or ports could not be had."""
+
+
+class DatasetError(E2EError):
+    """A raw dataset is missing, unreadable or not of the expected shape."""
+
+
+class ModelError(E2EError):
+    """The weights of a model are missing, or a tiny model could not be made."""
+
+
+class PreflightError(E2EError):
+    """A case cannot work, as was proven without a device."""
+
+
+class LaunchError(E2EError):
+    """The training process could not be started."""
+
+
+class MetricError(E2EError, LookupError):
+    """A metric, or a step of it, was asked for that the run did not print."""
+
+
+class RecordError(E2EError):
+    """A record cannot be read: not JSON, another schema, a field missing."""

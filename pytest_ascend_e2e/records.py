@@ -1,0 +1,210 @@
+"""The vocabulary of results: checks, diagnosis, and the versioned record of one run, with their JSON round trip.
+
+Must not know: where a record is kept, who judges it, or who shows it. Every report is a function of what stands here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import RecordError
+
+SCHEMA = 1
+
+
+class Verdict(enum.Enum):
+    """What a check says."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+
+
+class Ending(enum.Enum):
+    """How a training process ended, seen from outside."""
+
+    EXITED = "exited"  # by itself; `exit_status` says how
+    SIGNALLED = "signalled"  # by a signal that was not ours
+    DEADLINE = "deadline"  # we ended it because a deadline passed
+    FATAL_LINE = "fatal-line"  # we ended it because its log said that it cannot go on
+    INTERRUPTED = "interrupted"  # we ended it because the session was asked to stop
+
+
+class Kind(enum.Enum):
+    """The kind of a failure."""
+
+    HCCL = "hccl"
+    PORT_CONFLICT = "port-conflict"
+    DEVICE_BUSY = "device-busy"
+    DEVICE_UNAVAILABLE = "device-unavailable"
+    DEVICE_OOM = "device-oom"
+    HOST_OOM = "host-oom"
+    DEVICE_ERROR = "device-error"
+    WORKER_CRASH = "worker-crash"
+    ROLLOUT_ENGINE = "rollout-engine"
+    RAY_RESOURCES = "ray-resources"
+    ENVIRONMENT = "environment"
+    DATA = "data"
+    DISK_FULL = "disk-full"
+    CONFIG = "config"
+    CODE_ERROR = "code-error"
+    NUMERIC = "numeric"
+    HANG = "hang"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Diagnosis:
+    """Why a run failed: the kind, the line of the log that is the root cause, and whose turn it is.
+
+    `infra` is true where the machine, its neighbours, its network or its installed software must change before a repeat can
+    pass. `line` is empty where the log shows no cause. `advice` is one sentence on what to do.
+    """
+
+    kind: Kind
+    line: str
+    infra: bool
+    advice: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """One judgement on the metrics of a run.
+
+    `name` is dotted, the group first (`rewards.rise`); `value` and `limit` are in the metric's own unit, None where the check is
+    no comparison or the value is absent; `comparison` is how value must stand to limit (`>=`); `origin` says where the limit
+    comes from; `step` is the step that decided, None where a whole window did; `message` is the sentence for a reader.
+    """
+
+    name: str
+    verdict: Verdict
+    message: str
+    metric: str = ""
+    value: float | None = None
+    comparison: str = ""
+    limit: float | None = None
+    origin: str = ""
+    step: int | None = None
+
+    @property
+    def is_failed(self) -> bool:
+        """Tell whether this check makes its test red."""
+        return self.verdict is Verdict.FAILED
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRecord:
+    """One run and its checks: what every report, history and baseline is made from.
+
+    Times are UTC in ISO 8601, durations in seconds. `summary` holds the figures a reader asks first (flat, finite numbers only),
+    `versions` the installed versions by distribution name ("none" where there is none), `problems` what else was wrong.
+    """
+
+    run_id: str
+    case: str
+    runner: str
+    devices: int
+    nodes: int
+    model: str
+    dataset: str
+    algorithm: str
+    engine: str
+    rollout: str
+    layout: str
+    steps: int
+    started_at: str
+    duration_s: float
+    ending: Ending
+    exit_status: int | None
+    signal: str | None
+    end_reason: str
+    run_dir: str
+    rerun_command: str
+    device_ids: Sequence[int] = ()
+    last_step: int | None = None
+    summary: Mapping[str, float] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    checks: Sequence[Check] = ()
+    diagnosis: Diagnosis | None = None
+    problems: Sequence[str] = ()
+
+    @property
+    def is_completed(self) -> bool:
+        """Tell whether the training process ended by itself with exit status 0."""
+        return self.ending is Ending.EXITED and self.exit_status == 0
+
+    @property
+    def is_passed(self) -> bool:
+        """Tell whether the process completed and no check failed."""
+        return self.is_completed and not any(check.is_failed for check in self.checks)
+
+    def with_checks(self, checks: Sequence[Check]) -> RunRecord:
+        """Return the same record with these checks."""
+        return dataclasses.replace(self, checks=tuple(checks))
+
+    def to_json(self) -> str:
+        """Return the record as JSON with `"schema": 1`; numbers that are not finite are written as text."""
+        return json.dumps({"schema": SCHEMA, **_plain(dataclasses.asdict(self))}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, *, origin: str) -> RunRecord:
+        """Return the record that `text` holds; `origin` names the file in an error.
+
+        Raises:
+            RecordError: not JSON, not schema 1, or a field is missing or of another shape.
+        """
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise RecordError(f"{origin}: not JSON ({error}); expected a record written by a run") from error
+        found = data.pop("schema", None) if isinstance(data, dict) else None
+        if found != SCHEMA:
+            raise RecordError(f"{origin}: record of schema {found!r}; this version reads schema {SCHEMA}")
+        try:
+            return cls(**_typed(data))
+        except (KeyError, TypeError, ValueError) as error:
+            raise RecordError(f"{origin}: not a whole record: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _typed(data: dict[str, Any]) -> dict[str, Any]:
+    checks = tuple(
+        Check(
+            **{
+                **check,
+                "verdict": Verdict(check["verdict"]),
+                "value": _number(check.get("value")),
+                "limit": _number(check.get("limit")),
+            }
+        )
+        for check in data["checks"]
+    )
+    found = data["diagnosis"]
+    return {
+        **data,
+        "ending": Ending(data["ending"]),
+        "checks": checks,
+        "diagnosis": None if found is None else Diagnosis(**{**found, "kind": Kind(found["kind"])}),
+        "device_ids": tuple(data["device_ids"]),
+        "problems": tuple(data["problems"]),
+    }
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
