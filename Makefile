@@ -1,0 +1,34 @@
+# Two commands for a fresh machine that has Python and make:
+#   make e2e    the smoke suite: real verl on two simulated NPUs
+#   make test   the project's own tests
+# Both create the environment when it is missing or its package lists changed, and need no network after that.
+
+PYTHON ?= python3
+VENV   ?= .venv
+RUN    := $(VENV)/bin/python
+STAMP  := $(VENV)/.installed
+# PyTorch's own index of CPU builds, asked only where pip does not find the pinned CPU build by itself.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+.PHONY: e2e test check plan clean
+
+e2e: $(STAMP)
+	$(RUN) -m pytest tests/e2e_npu --runner sim-2 --junitxml=e2e-runs/junit.xml
+
+test: $(STAMP) check
+	$(RUN) -m pytest tests/unit tests/plugin tests/system tests/docs
+
+check: $(STAMP)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+plan: $(STAMP)
+	$(RUN) -m pytest tests/e2e_npu --e2e-plan
+
+clean:
+	rm -rf $(VENV)
+
+$(STAMP): requirements/sim.txt requirements/dev.txt pyproject.toml requirements/install.sh
+	PYTHON="$(PYTHON)" VENV="$(VENV)" TORCH_INDEX="$(TORCH_INDEX)" sh requirements/install.sh
+	touch $@
