@@ -1,0 +1,12 @@
+"""geometry3k and gsm8k, prepared for verl: raw data of a runner, or generated problems, through one preprocessing, in a cache.
+
+Must not know: recipes, runners, models. What is generated and what is raw goes the same way from the raw schema on.
+"""
+
+from __future__ import annotations
+
+from .difficulty import Difficulty
+from .geometry_problems import geometry_rows
+from .word_problems import word_rows
+
+__all__ = ["Difficulty", "geometry_rows", "word_rows"]
