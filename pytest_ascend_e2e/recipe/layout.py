@@ -1,0 +1,194 @@
+"""Layout arithmetic: how the parallel sizes of a recipe fill devices, and what to change where they do not.
+
+The rules are those of megatron-core 0.16 (`parallel_state.initialize_model_parallel`) and of verl 0.9.1's workers, which would
+raise them minutes later, on the devices. Must not know: runners by name, models, or the batch (`preflight/` does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import lcm, prod
+
+from ..errors import LayoutError
+from .engines import FSDP, Megatron
+from .recipe import Recipe
+from .rollouts import RolloutEngine
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """How a recipe fills `devices` devices, all nodes together.
+
+    `dp` is the data parallel size of the dense part, `edp` that of the experts; `etp` is the size that will be used. FSDP has
+    `sp` and `shard_size`, the number of devices that share one copy of the model. `replicas` is the number of rollout replicas,
+    each of `rollout_devices` devices.
+    """
+
+    engine: str
+    devices: int
+    nodes: int = 1
+    tp: int = 1
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
+    etp: int = 1
+    vpp: int | None = None
+    sp: int = 1
+    dp: int = 1
+    edp: int = 1
+    shard_size: int = 1
+    rollout_devices: int = 1
+    replicas: int = 1
+
+    def __str__(self) -> str:
+        if self.engine == "megatron":
+            vpp = "" if self.vpp is None else f" VPP{self.vpp}"
+            return (
+                f"TP{self.tp} PP{self.pp}{vpp} CP{self.cp} EP{self.ep} ETP{self.etp}: "
+                f"dp {self.dp}, expert-dp {self.edp} on {self.devices} devices"
+            )
+        return f"{self.engine.upper()} SP{self.sp}: dp {self.dp} on {self.devices} devices"
+
+
+def plan_layout(recipe: Recipe, devices: int, nodes: int = 1) -> Layout:
+    """Return how a recipe fills `nodes` nodes of `devices` devices each.
+
+    Raises:
+        LayoutError: with one text for each rule broken: the arithmetic, and sizes that would do.
+    """
+    if devices < 1 or nodes < 1:
+        raise LayoutError(f"{nodes} nodes of {devices} devices: expected at least one of each")
+    world = devices * nodes
+    engine, rollout = recipe.engine, recipe.rollout
+    problems = _megatron_problems(engine, world) if isinstance(engine, Megatron) else _fsdp_problems(engine, world, "engine")
+    if isinstance(recipe.reference, FSDP):
+        problems += _fsdp_problems(recipe.reference, world, "reference")
+    problems += _rollout_problems(rollout, devices, nodes)
+    if problems:
+        raise LayoutError(*problems)
+    replica = rollout.tp * rollout.dp
+    common = Layout(engine=engine.name, devices=world, nodes=nodes, rollout_devices=replica, replicas=world // replica)
+    return _megatron_layout(engine, common) if isinstance(engine, Megatron) else _fsdp_layout(engine, common)
+
+
+def _megatron_layout(engine: Megatron, common: Layout) -> Layout:
+    world, etp = common.devices, engine.effective_etp
+    return replace(
+        common,
+        tp=engine.tp,
+        pp=engine.pp,
+        cp=engine.cp,
+        ep=engine.ep,
+        etp=etp,
+        vpp=engine.vpp,
+        dp=world // (engine.tp * engine.pp * engine.cp),
+        edp=world // (etp * engine.ep * engine.pp),
+    )
+
+
+def _fsdp_layout(engine: FSDP, common: Layout) -> Layout:
+    world = common.devices
+    shard = world if engine.fsdp_size < 0 else min(engine.fsdp_size, world)
+    return replace(common, sp=engine.sp, dp=world // engine.sp, shard_size=shard)
+
+
+def _megatron_problems(engine: Megatron, world: int) -> list[str]:
+    return [
+        *_product_problem("engine", (("tp", engine.tp), ("pp", engine.pp), ("cp", engine.cp)), world),
+        *_expert_problem(engine, world),
+        *_vpp_problem(engine),
+    ]
+
+
+def _vpp_problem(engine: Megatron) -> list[str]:
+    if engine.vpp is None or engine.pp > 1:
+        return []
+    return [f"engine.vpp: {engine.vpp} needs pp of 2 or more, and pp is {engine.pp}; leave vpp out, or set pp=2"]
+
+
+def _expert_problem(engine: Megatron, world: int) -> list[str]:
+    sizes = (("etp", engine.effective_etp), ("ep", engine.ep), ("pp", engine.pp))
+    size = prod(value for _, value in sizes)
+    if world % size == 0:
+        return []
+    # The experts fill the same devices as the dense part, so a larger world must suit both.
+    enough = _next_multiple(lcm(size, engine.tp * engine.pp * engine.cp), world)
+    advice = _join(
+        [*_smaller_etp(engine, world), *_smaller(sizes, "ep", world), f"use {enough} devices"],
+    )
+    why = f"engine.etp is not set, so it is TP = {engine.tp}" if engine.etp is None else f"engine.etp is {engine.etp}"
+    return [f"{why}: {_arithmetic(sizes)} does not divide {world} devices; {advice}"]
+
+
+def _smaller_etp(engine: Megatron, world: int) -> Iterator[str]:
+    rest = engine.ep * engine.pp
+    for etp in range(engine.effective_etp - 1, 0, -1):
+        if world % (etp * rest) == 0 and engine.tp % etp == 0:
+            yield f"set etp={etp} ({etp} x {engine.ep} x {engine.pp} = {etp * rest})"
+            return
+
+
+def _product_problem(owner: str, sizes: Sequence[tuple[str, int]], world: int) -> list[str]:
+    size = prod(value for _, value in sizes)
+    if world % size == 0:
+        return []
+    names = [name for name, value in sizes if value > 1]
+    smaller = [text for name in names for text in _smaller(sizes, name, world)]
+    advice = _join([*smaller, f"use {_next_multiple(size, world)} devices"])
+    return [f"{owner}: {_arithmetic(sizes)} does not divide {world} devices; {advice}"]
+
+
+def _smaller(sizes: Sequence[tuple[str, int]], name: str, world: int) -> Iterator[str]:
+    given = dict(sizes)
+    rest = prod(value for other, value in sizes if other != name)
+    for value in range(given[name] - 1, 0, -1):
+        if world % (rest * value) == 0:
+            yield f"{name}={value}"
+            return
+
+
+def _arithmetic(sizes: Sequence[tuple[str, int]]) -> str:
+    if len(sizes) == 1:
+        return f"{sizes[0][0]} = {sizes[0][1]}"
+    return f"{' x '.join(name for name, _ in sizes)} = {' x '.join(str(value) for _, value in sizes)} = {prod(v for _, v in sizes)}"
+
+
+def _next_multiple(size: int, world: int) -> int:
+    return -(-world // size) * size
+
+
+def _join(options: Sequence[str]) -> str:
+    first, *others = options
+    opening = first if first.startswith(("set ", "use ")) else f"set {first}"
+    return ", or ".join([opening, *others])
+
+
+def _fsdp_problems(engine: FSDP, world: int, owner: str) -> list[str]:
+    problems = _product_problem(owner, (("sp", engine.sp),), world)
+    if 0 < engine.fsdp_size < world and world % engine.fsdp_size:
+        fits = max(size for size in range(1, engine.fsdp_size) if world % size == 0)
+        problems.append(
+            f"{owner}.fsdp_size: {engine.fsdp_size} does not divide {world} devices; "
+            f"set fsdp_size={fits}, or -1 for one copy over all of them"
+        )
+    return problems
+
+
+def _rollout_problems(rollout: RolloutEngine, devices: int, nodes: int) -> list[str]:
+    sizes = (("tp", rollout.tp), ("dp", rollout.dp))
+    world, replica = devices * nodes, rollout.tp * rollout.dp
+    problems = _product_problem("rollout", sizes, world)
+    if not problems and replica > devices and replica % devices:
+        problems.append(
+            f"rollout: a replica of {_arithmetic(sizes)} devices does not fill whole nodes of {devices}; "
+            f"set a product of {devices // 2 or 1}, {devices} or {devices * 2}"
+        )
+    if rollout.ep > 1 and rollout.ep != replica:
+        problems.append(f"rollout.ep: {rollout.ep} must be 1 or {_arithmetic(sizes)}; set ep={replica}, or leave it out")
+    if rollout.name == "vllm" and rollout.dp > 1 and devices % rollout.tp:
+        problems.append(
+            f"rollout.tp: {rollout.tp} with dp {rollout.dp} does not divide the {devices} devices of a node; "
+            f"set tp={max(size for size in range(1, rollout.tp) if devices % size == 0)}"
+        )
+    return problems

@@ -1,0 +1,200 @@
+"""The recipe: what to train, as one frozen typed object that cannot hold a value no training can have.
+
+Must not know: devices, paths, or processes. The rules here need nothing but the recipe; those that need devices stand in
+`layout.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..errors import RecipeError
+from .algorithms import DAPO, Algorithm, PolicyAlgorithm
+from .checking import FieldChecks
+from .engines import FSDP, Engine, Megatron, TrainingEngine
+from .environment import environment_problems
+from .overrides import override_problems
+from .rollouts import Rollout, RolloutEngine
+
+# verl: trainer/config/actor/actor.yaml; what it takes where the field is left out.
+_DEFAULT_TOKENS_PER_GPU = 16384
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    """What to train. Field names are verl's own wherever verl has a name; lengths are tokens, `steps` are trainer steps.
+
+    `ppo_mini_batch_size` left out is `train_batch_size`. `seed` goes to the order of the data, the training engine and the
+    rollout. `reference` is the engine of the reference model where it is not to be the actor's. `dataset_size` is the number of
+    training rows, where it is known. `overrides` are any other keys of verl, nested or dotted; a `+` before the last name of a
+    key appends a field that verl has and its YAML lacks. `env` is added to the environment of the training.
+
+    Raises:
+        RecipeError: with one text for each problem.
+    """
+
+    algorithm: Algorithm
+    model: str
+    dataset: str
+    engine: Engine
+    rollout: Rollout
+    train_batch_size: int
+    max_prompt_length: int
+    max_response_length: int
+    steps: int
+    lr: float = 1e-6
+    ppo_mini_batch_size: int | None = None
+    ppo_micro_batch_size_per_gpu: int | None = 1
+    use_dynamic_bsz: bool = False
+    ppo_max_token_len_per_gpu: int | None = None
+    use_remove_padding: bool = True
+    trust_remote_code: bool = False
+    shuffle: bool = True
+    filter_overlong_prompts: bool = True
+    seed: int | None = None
+    reference: Engine | None = None
+    dataset_size: int | None = None
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        problems = _field_problems(self)
+        if not problems:
+            problems = [*_rule_problems(self), *override_problems(self)]
+        if problems:
+            raise RecipeError(*problems)
+        # A mapping of the caller's that changes later must not change a frozen recipe.
+        for name in ("overrides", "env"):
+            object.__setattr__(self, name, copy.deepcopy(getattr(self, name)))
+
+    @property
+    def has_reference(self) -> bool:
+        """Tell whether verl builds a reference model (verl: trainer/ppo/utils.py, need_reference_policy)."""
+        return self.algorithm.use_kl_loss or self.algorithm.use_kl_in_reward
+
+    @property
+    def mini_batch_size(self) -> int:
+        """Tell the number of prompts of one optimizer step."""
+        return self.train_batch_size if self.ppo_mini_batch_size is None else self.ppo_mini_batch_size
+
+    @property
+    def short_name(self) -> str:
+        """Return a name for logs, such as `grpo-Qwen3-8B-fsdp2-vllm`."""
+        model = self.model.rstrip("/").rpartition("/")[2]
+        return f"{self.algorithm.name}-{model}-{self.engine.name}-{self.rollout.name}"
+
+
+def _field_problems(recipe: Recipe) -> list[str]:
+    checks = FieldChecks(owner="")
+    _check_parts(recipe, checks)
+    checks.text("model", recipe.model, "Qwen/Qwen3-8B")
+    checks.text("dataset", recipe.dataset, "gsm8k")
+    for name in ("train_batch_size", "max_prompt_length", "max_response_length", "steps"):
+        checks.size(name, getattr(recipe, name))
+    for name in ("ppo_mini_batch_size", "ppo_micro_batch_size_per_gpu", "ppo_max_token_len_per_gpu", "dataset_size"):
+        checks.size(name, getattr(recipe, name), optional=True)
+    checks.size("seed", recipe.seed, minimum=0, optional=True)
+    checks.number("lr", recipe.lr, above=0)
+    for name in ("use_dynamic_bsz", "use_remove_padding", "trust_remote_code", "shuffle", "filter_overlong_prompts"):
+        checks.boolean(name, getattr(recipe, name))
+    checks.mapping("overrides", recipe.overrides)
+    return [*checks.problems, *environment_problems(recipe.env)]
+
+
+def _check_parts(recipe: Recipe, checks: FieldChecks) -> None:
+    parts: tuple[tuple[str, type, str], ...] = (
+        ("algorithm", PolicyAlgorithm, "GRPO(...), GSPO(...), DAPO(...) or PPO(...)"),
+        ("engine", TrainingEngine, "Megatron(...), FSDP(...) or FSDP2(...)"),
+        ("rollout", RolloutEngine, "Vllm(...) or Sglang(...)"),
+    )
+    for name, kind, expected in parts:
+        _check_part(name, getattr(recipe, name), kind, expected, checks)
+    if recipe.reference is not None:
+        _check_part("reference", recipe.reference, TrainingEngine, "an engine, or None for the actor's own", checks)
+
+
+def _check_part(name: str, part: object, kind: type, expected: str, checks: FieldChecks) -> None:
+    if isinstance(part, type) and issubclass(part, kind):
+        checks.refuse(name, part.__name__, f"this is the class; write {part.__name__}()")
+    elif not isinstance(part, kind):
+        checks.refuse(name, part, f"expected {expected}")
+    else:
+        inner = FieldChecks(owner=name)
+        if isinstance(part, (PolicyAlgorithm, TrainingEngine, RolloutEngine)):
+            part.check_into(inner)
+        checks.problems.extend(inner.problems)
+
+
+def _rule_problems(recipe: Recipe) -> list[str]:
+    return [*_batch_problems(recipe), *_algorithm_problems(recipe), *_engine_problems(recipe), *_reference_problems(recipe)]
+
+
+def _batch_problems(recipe: Recipe) -> list[str]:
+    problems = []
+    if recipe.mini_batch_size > recipe.train_batch_size:
+        problems.append(
+            f"ppo_mini_batch_size: {recipe.mini_batch_size} is more than train_batch_size = {recipe.train_batch_size}; "
+            "a mini-batch is part of the batch"
+        )
+    if not recipe.use_dynamic_bsz and recipe.ppo_micro_batch_size_per_gpu is None:
+        problems.append("ppo_micro_batch_size_per_gpu: None needs use_dynamic_bsz=True; give a number, or let verl pack by tokens")
+    if recipe.dataset_size is not None and recipe.dataset_size < recipe.train_batch_size:
+        problems.append(
+            f"dataset_size: {recipe.dataset_size} rows are fewer than train_batch_size = {recipe.train_batch_size}, "
+            "so no step would ever run; use a smaller batch or more rows"
+        )
+    return [*problems, *_token_problems(recipe)]
+
+
+def _token_problems(recipe: Recipe) -> list[str]:
+    if not recipe.use_dynamic_bsz:
+        return []
+    engine = recipe.engine
+    name, parts = ("cp", engine.cp) if isinstance(engine, Megatron) else ("sp", engine.sp)
+    tokens = recipe.ppo_max_token_len_per_gpu or _DEFAULT_TOKENS_PER_GPU
+    longest = recipe.max_prompt_length + recipe.max_response_length
+    if tokens * parts >= longest:
+        return []
+    problem = (
+        f"ppo_max_token_len_per_gpu: {tokens} x {name} {parts} = {tokens * parts} tokens cannot hold the longest sequence, "
+        f"{recipe.max_prompt_length} + {recipe.max_response_length} = {longest}; set at least {-(-longest // parts)}"
+    )
+    return [problem]
+
+
+def _algorithm_problems(recipe: Recipe) -> list[str]:
+    algorithm = recipe.algorithm
+    if isinstance(algorithm, DAPO) and algorithm.overlong_buffer_len is not None:
+        length = algorithm.overlong_buffer_len
+        if length > recipe.max_response_length:
+            return [f"algorithm.overlong_buffer_len: {length} is more than max_response_length = {recipe.max_response_length}"]
+    return []
+
+
+def _engine_problems(recipe: Recipe) -> list[str]:
+    engine = recipe.engine
+    if isinstance(engine, FSDP) and engine.sp > 1 and not recipe.use_remove_padding:
+        return [f"engine.sp: {engine.sp} needs use_remove_padding=True; verl splits packed sequences only"]
+    return []
+
+
+def _reference_problems(recipe: Recipe) -> list[str]:
+    reference, engine = recipe.reference, recipe.engine
+    if reference is None:
+        return []
+    if not recipe.has_reference:
+        return [
+            "reference: verl builds none for this recipe; set algorithm.use_kl_loss or algorithm.use_kl_in_reward, or leave it out"
+        ]
+    if reference.name != engine.name:
+        return [f"reference: {type(reference).__name__} beside engine {type(engine).__name__}; verl has one kind of engine for all"]
+    if not isinstance(reference, Megatron) or not isinstance(engine, Megatron):
+        return []
+    differing = [name for name in ("tp", "pp", "cp", "ep", "etp", "vpp") if getattr(reference, name) != getattr(engine, name)]
+    return [
+        f"reference.{name}: {getattr(reference, name)!r} beside engine.{name} = {getattr(engine, name)!r}; megatron-core has one "
+        "layout in a process, and the reference, which is built first, would silently give its own to the actor"
+        for name in differing
+    ]
