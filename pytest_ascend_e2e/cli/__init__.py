@@ -1,0 +1,39 @@
+"""The `ascend-e2e` command: one module of this package for each sub-command, loaded only when it is asked for.
+
+Must not know: pytest. An error that a user can mend becomes one line on stderr and exit status 2; our own mistakes show a traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from ..errors import E2EError
+
+__all__ = ["main"]
+
+# Each module has add_parser(subparsers) -> None and run(args, stdout, stderr) -> int.
+_COMMANDS = ("devices", "metrics", "diagnose")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command of these arguments (those of the process by default) and return its exit status."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    asked = [words[0]] if words and words[0] in _COMMANDS else _COMMANDS
+    parser = argparse.ArgumentParser(
+        prog="ascend-e2e", description="Look at devices, metrics and failures of end-to-end training tests on Ascend NPUs."
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="command")
+    modules = {name: importlib.import_module(f".{name}", __package__) for name in asked}
+    for module in modules.values():
+        module.add_parser(subparsers)
+    args = parser.parse_args(words)
+    try:
+        status: int = modules[args.command].run(args, sys.stdout, sys.stderr)
+    except E2EError as error:
+        text = "; ".join(" ".join(problem.split()) for problem in error.problems)
+        sys.stderr.write(f"ascend-e2e {args.command}: {text}\n")
+        return 2
+    return status

@@ -1,0 +1,32 @@
+"""Runners: which kinds of machine there are, which devices this host has, and who holds them."""
+
+from .catalogue import Catalogue, Runner, load_catalogue
+from .devices import MASK, Device, FoundDevices, find_devices, pick_runner, read_npu_smi
+from .leases import DevicePool, Lease, Slot, simulated_slots
+from .locks import DEFAULT_LOCK_DIR, LockDirectory
+from .npu_smi import NpuDevice, NpuProcess, NpuSmi, parse_npu_smi
+from .ports import PortLease, PortPool
+
+__all__ = [
+    "DEFAULT_LOCK_DIR",
+    "MASK",
+    "Catalogue",
+    "Device",
+    "DevicePool",
+    "FoundDevices",
+    "Lease",
+    "LockDirectory",
+    "NpuDevice",
+    "NpuProcess",
+    "NpuSmi",
+    "PortLease",
+    "PortPool",
+    "Runner",
+    "Slot",
+    "find_devices",
+    "load_catalogue",
+    "parse_npu_smi",
+    "pick_runner",
+    "read_npu_smi",
+    "simulated_slots",
+]

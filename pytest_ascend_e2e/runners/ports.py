@@ -1,0 +1,125 @@
+"""Port ranges: consecutive TCP ports for one run, exclusive among the runs of this host and free at the time of the lease.
+
+Must not know: what listens on them. The lock keeps other leases away, the bind finds programs that know nothing of leases.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from ..deadline import Deadline, format_duration
+from ..errors import LeaseError
+from .locks import Holder, LockDirectory, free
+
+_MUTEX = "ports.mutex"
+_LAST_PORT = 65535
+
+
+@dataclass(slots=True)
+class PortLease:
+    """Consecutive ports held for one run; a context manager that gives them back.
+
+    `ports` is ascending. `fds` go into `pass_fds` of the training process, which then keeps the ports if it outlives its starter.
+    """
+
+    ports: tuple[int, ...]
+    fds: tuple[int, ...] = field(repr=False)
+
+    def __enter__(self) -> PortLease:  # noqa: PYI034  # typing.Self came with 3.11
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Give the ports back; a training process that still runs with the descriptors keeps them until its end."""
+        fds, self.fds = self.fds, ()
+        for descriptor in fds:
+            os.close(descriptor)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PortPool:
+    """The ports `first` to `last` of this host; the default lies below the ephemeral ports and above Ray's workers."""
+
+    first: int = 21000
+    last: int = 28999
+    locks: LockDirectory = field(default_factory=LockDirectory)
+    poll_s: float = 0.5
+
+    def lease(self, count: int, *, deadline: Deadline, owner: str) -> PortLease:
+        """Return a block of `count` consecutive ports that nobody has leased and nothing listens on.
+
+        Raises:
+            LeaseError: the range cannot hold as many, or none was free before the deadline.
+        """
+        size = self.last - self.first + 1
+        if not (0 < self.first <= self.last <= _LAST_PORT and 0 < count <= size):
+            raise LeaseError(
+                f"{count} ports cannot be leased for {owner!r} from {self.first}-{self.last}: expected a range within"
+                f" 1-{_LAST_PORT} that holds at least one and as many as are asked for"
+            )
+        self.locks.prepare()
+        while True:
+            with self.locks.mutex(_MUTEX, deadline):
+                lease, busy = self._take(count, owner)
+            if lease is not None:
+                return lease
+            if deadline.is_over():
+                raise LeaseError(
+                    f"{count} consecutive ports of {self.first}-{self.last} were not free for {owner!r} within"
+                    f" {format_duration(deadline.limit_s)} ({deadline.name}); choose a wider range, or end what holds them:",
+                    *(f"port {port}: {holder or 'in use by a program without a lease'}" for port, holder in busy[:20]),
+                )
+            self.locks.sleep(min(self.poll_s, deadline.remaining_s()))
+
+    def _take(self, count: int, owner: str) -> tuple[PortLease | None, list[tuple[int, Holder | None]]]:
+        """Lock the first block that is free; else return what stood in the way."""
+        block: dict[int, int] = {}
+        busy: list[tuple[int, Holder | None]] = []
+        try:
+            for port in range(self.first, self.last + 1):
+                name = f"port-{port}"
+                descriptor = self.locks.try_lock(name)
+                if descriptor is None:
+                    busy.append((port, self.locks.read_holder(name)))
+                elif not is_free(port):
+                    free(descriptor)
+                    busy.append((port, None))
+                else:
+                    block[port] = descriptor
+                    if len(block) < count:
+                        continue
+                    for held in block.values():
+                        self.locks.write_holder(held, owner)
+                    lease = PortLease(tuple(block), tuple(block.values()))
+                    block = {}
+                    return lease, busy
+                for held in block.values():
+                    free(held)
+                block.clear()
+        finally:
+            for held in block.values():
+                free(held)
+        return None, busy
+
+
+def is_free(port: int) -> bool:
+    """Tell whether a program could listen on this TCP port now, on every address of the host."""
+    for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):  # noqa: S104  # bound for a moment, never listened on
+        with contextlib.ExitStack() as stack:
+            try:
+                probe = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+                if family == socket.AF_INET6:
+                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                probe.bind((address, port))
+            except OSError as error:
+                if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):  # a host without IPv6
+                    continue
+                return False
+    return True
