@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .difficulty import Difficulty
 from .geometry_problems import geometry_rows
+from .preparation import PreparedDataset, prepare
 from .word_problems import word_rows
 
-__all__ = ["Difficulty", "geometry_rows", "word_rows"]
+__all__ = ["Difficulty", "PreparedDataset", "geometry_rows", "prepare", "word_rows"]
