@@ -6,14 +6,17 @@ raise them minutes later, on the devices. Must not know: runners by name, models
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm, prod
+from typing import Any, TypeAlias
 
 from ..errors import LayoutError
 from .engines import FSDP, Megatron
 from .recipe import Recipe
 from .rollouts import RolloutEngine
+
+Sizes: TypeAlias = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,11 +97,15 @@ def _fsdp_layout(engine: FSDP, common: Layout) -> Layout:
 
 
 def _megatron_problems(engine: Megatron, world: int) -> list[str]:
-    return [
-        *_product_problem("engine", (("tp", engine.tp), ("pp", engine.pp), ("cp", engine.cp)), world),
-        *_expert_problem(engine, world),
-        *_vpp_problem(engine),
-    ]
+    return [*_dense_problem(engine, world), *_expert_problem(engine, world), *_vpp_problem(engine)]
+
+
+def _dense_sizes(engine: Megatron) -> Sizes:
+    return (("tp", engine.tp), ("pp", engine.pp), ("cp", engine.cp))
+
+
+def _expert_sizes(engine: Megatron) -> Sizes:
+    return (("etp", engine.effective_etp), ("ep", engine.ep), ("pp", engine.pp))
 
 
 def _vpp_problem(engine: Megatron) -> list[str]:
@@ -107,39 +114,58 @@ def _vpp_problem(engine: Megatron) -> list[str]:
     return [f"engine.vpp: {engine.vpp} needs pp of 2 or more, and pp is {engine.pp}; leave vpp out, or set pp=2"]
 
 
+def _dense_problem(engine: Megatron, world: int) -> list[str]:
+    sizes = _dense_sizes(engine)
+    if world % _product(sizes) == 0:
+        return []
+    advice = [*_smaller_sizes(engine, world, _dense_sizes, ("tp", "pp", "cp")), f"use {_enough(engine, world)} devices"]
+    return [f"engine: {_arithmetic(sizes)} does not divide {world} devices; {_join(advice)}"]
+
+
 def _expert_problem(engine: Megatron, world: int) -> list[str]:
-    sizes = (("etp", engine.effective_etp), ("ep", engine.ep), ("pp", engine.pp))
-    size = prod(value for _, value in sizes)
-    if world % size == 0:
+    sizes = _expert_sizes(engine)
+    if world % _product(sizes) == 0:
         return []
-    # The experts fill the same devices as the dense part, so a larger world must suit both.
-    enough = _next_multiple(lcm(size, engine.tp * engine.pp * engine.cp), world)
-    advice = _join(
-        [*_smaller_etp(engine, world), *_smaller(sizes, "ep", world), f"use {enough} devices"],
-    )
+    # Another pp would move the layers of the dense part too: its own rule tells where it is wrong.
+    advice = [*_smaller_sizes(engine, world, _expert_sizes, ("etp", "ep")), f"use {_enough(engine, world)} devices"]
     why = f"engine.etp is not set, so it is TP = {engine.tp}" if engine.etp is None else f"engine.etp is {engine.etp}"
-    return [f"{why}: {_arithmetic(sizes)} does not divide {world} devices; {advice}"]
+    return [f"{why}: {_arithmetic(sizes)} does not divide {world} devices; {_join(advice)}"]
 
 
-def _smaller_etp(engine: Megatron, world: int) -> Iterator[str]:
-    rest = engine.ep * engine.pp
-    for etp in range(engine.effective_etp - 1, 0, -1):
-        if world % (etp * rest) == 0 and engine.tp % etp == 0:
-            yield f"set etp={etp} ({etp} x {engine.ep} x {engine.pp} = {etp * rest})"
-            return
+def _smaller_sizes(engine: Megatron, world: int, sizes_of: Callable[[Megatron], Sizes], names: Sequence[str]) -> Iterator[str]:
+    """Yield, for each of these sizes, the next smaller value that mends this rule and breaks no other."""
+    broken = _broken(engine, world)
+    for name in names:
+        for value in range(dict(sizes_of(engine))[name] - 1, 0, -1):
+            change: dict[str, Any] = {name: value}
+            candidate = replace(engine, **change)
+            fits = world % _product(sizes_of(candidate)) == 0 and _broken(candidate, world) < broken
+            if fits and candidate.tp % candidate.effective_etp == 0:
+                yield _assignment(name, value, sizes_of(candidate))
+                break
 
 
-def _product_problem(owner: str, sizes: Sequence[tuple[str, int]], world: int) -> list[str]:
-    size = prod(value for _, value in sizes)
+def _broken(engine: Megatron, world: int) -> int:
+    return sum(world % _product(sizes) != 0 for sizes in (_dense_sizes(engine), _expert_sizes(engine)))
+
+
+def _assignment(name: str, value: int, sizes: Sizes) -> str:
+    return f"{name}={value} ({_values(sizes)} = {_product(sizes)})" if name == "etp" else f"{name}={value}"
+
+
+def _enough(engine: Megatron, world: int) -> int:
+    return _next_multiple(lcm(_product(_dense_sizes(engine)), _product(_expert_sizes(engine))), world)
+
+
+def _product_problem(owner: str, sizes: Sizes, world: int) -> list[str]:
+    size = _product(sizes)
     if world % size == 0:
         return []
-    names = [name for name, value in sizes if value > 1]
-    smaller = [text for name in names for text in _smaller(sizes, name, world)]
-    advice = _join([*smaller, f"use {_next_multiple(size, world)} devices"])
-    return [f"{owner}: {_arithmetic(sizes)} does not divide {world} devices; {advice}"]
+    advice = [*(text for name, _ in sizes for text in _smaller(sizes, name, world)), f"use {_next_multiple(size, world)} devices"]
+    return [f"{owner}: {_arithmetic(sizes)} does not divide {world} devices; {_join(advice)}"]
 
 
-def _smaller(sizes: Sequence[tuple[str, int]], name: str, world: int) -> Iterator[str]:
+def _smaller(sizes: Sizes, name: str, world: int) -> Iterator[str]:
     given = dict(sizes)
     rest = prod(value for other, value in sizes if other != name)
     for value in range(given[name] - 1, 0, -1):
@@ -148,10 +174,18 @@ def _smaller(sizes: Sequence[tuple[str, int]], name: str, world: int) -> Iterato
             return
 
 
-def _arithmetic(sizes: Sequence[tuple[str, int]]) -> str:
-    if len(sizes) == 1:
-        return f"{sizes[0][0]} = {sizes[0][1]}"
-    return f"{' x '.join(name for name, _ in sizes)} = {' x '.join(str(value) for _, value in sizes)} = {prod(v for _, v in sizes)}"
+def _arithmetic(sizes: Sizes) -> str:
+    names = " x ".join(name for name, _ in sizes)
+    total = "" if len(sizes) == 1 else f" = {_product(sizes)}"
+    return f"{names} = {_values(sizes)}{total}"
+
+
+def _values(sizes: Sizes) -> str:
+    return " x ".join(str(value) for _, value in sizes)
+
+
+def _product(sizes: Sizes) -> int:
+    return prod(value for _, value in sizes)
 
 
 def _next_multiple(size: int, world: int) -> int:
@@ -159,9 +193,7 @@ def _next_multiple(size: int, world: int) -> int:
 
 
 def _join(options: Sequence[str]) -> str:
-    first, *others = options
-    opening = first if first.startswith(("set ", "use ")) else f"set {first}"
-    return ", or ".join([opening, *others])
+    return ", or ".join(options) if len(options) == 1 else f"set {', or '.join(options)}"
 
 
 def _fsdp_problems(engine: FSDP, world: int, owner: str) -> list[str]:
