@@ -61,3 +61,11 @@ class MetricError(E2EError, LookupError):
 
 class RecordError(E2EError):
     """A record cannot be read: not JSON, another schema, a field missing."""
+
+
+class CheckError(E2EError):
+    """A check was asked for with a limit or a window that it cannot use."""
+
+
+class BaselineError(E2EError):
+    """A baseline cannot be used: a field is missing, of another shape, or it rests on too few runs."""

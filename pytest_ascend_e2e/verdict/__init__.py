@@ -1,0 +1,43 @@
+"""Judgements on the metrics of a run: plain functions that take `Metrics` and return `Check` objects.
+
+Owns limits, their origins, trends and baselines. Must not know files, time, or who shows a check. Nothing that is missing, not
+finite or not decidable passes.
+"""
+
+from __future__ import annotations
+
+from .baseline import FEWEST_RUNS, Baseline, Direction, check_baseline, direction_of, figure, figure_of, parse_baselines
+from .blocks import check_each_value, check_every_step, check_level, check_median
+from .completion import REQUIRED, check_completed
+from .limits import Limit
+from .logprobs import LogprobLimits, check_logprob_consistency
+from .rewards import check_rewards
+from .throughput import check_throughput
+from .trends import Trend, TrendTest, check_trend, mann_kendall, steps_needed
+
+__all__ = [
+    "FEWEST_RUNS",
+    "REQUIRED",
+    "Baseline",
+    "Direction",
+    "Limit",
+    "LogprobLimits",
+    "Trend",
+    "TrendTest",
+    "check_baseline",
+    "check_completed",
+    "check_each_value",
+    "check_every_step",
+    "check_level",
+    "check_logprob_consistency",
+    "check_median",
+    "check_rewards",
+    "check_throughput",
+    "check_trend",
+    "direction_of",
+    "figure",
+    "figure_of",
+    "mann_kendall",
+    "parse_baselines",
+    "steps_needed",
+]

@@ -1,0 +1,93 @@
+"""Building blocks: one question about one metric, for any test.
+
+Must not know which metrics verl has. A metric that is absent, absent at a step, or not finite fails every block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..errors import CheckError
+from ..metrics import Metrics, MetricSeries, shown_steps
+from ..records import Check
+from .limits import Limit, failed, judged, passed
+
+
+def usable_series(metrics: Metrics, key: str, *, name: str, steps: Iterable[int] | None = None) -> MetricSeries | Check:
+    """Return the values of `key` at `steps` (default: every training step), or the failed check that says why there are none."""
+    wanted = tuple(metrics.training_steps if steps is None else steps)
+    if key not in metrics:
+        return failed(name, metrics.why_missing(key), metric=key)
+    if not wanted:
+        return failed(
+            name, f"{key} cannot be judged: the run has no training step (steps {shown_steps(metrics.steps)})", metric=key
+        )
+    series = metrics[key]
+    missing = series.missing(wanted)
+    if missing:
+        return failed(name, f"{key} has no value at steps {shown_steps(missing)}", metric=key, step=missing[0])
+    values = tuple(series.at(step) for step in wanted)
+    chosen = MetricSeries(name=key, steps=wanted, values=values)
+    broken = chosen.non_finite_steps
+    if broken:
+        return failed(name, f"{key} is {chosen.at(broken[0])} at steps {shown_steps(broken)}", metric=key, step=broken[0])
+    return chosen
+
+
+def check_every_step(metrics: Metrics, key: str, *, name: str = "", steps: Sequence[int] | None = None) -> tuple[Check, ...]:
+    """Check that `key` has a finite value at each of `steps` (default: every training step)."""
+    name = name or f"{key}.every-step"
+    series = usable_series(metrics, key, name=name, steps=steps)
+    if isinstance(series, Check):
+        return (series,)
+    return (passed(name, f"{key} has a finite value at each of the steps {shown_steps(series.steps)}", metric=key),)
+
+
+def check_each_value(
+    metrics: Metrics, key: str, limit: Limit, *, name: str = "", steps: Sequence[int] | None = None
+) -> tuple[Check, ...]:
+    """Check that the value of `key` keeps `limit` at each of `steps` (default: every training step); the worst one is shown."""
+    name = name or f"{key}.each"
+    series = usable_series(metrics, key, name=name, steps=steps)
+    if isinstance(series, Check):
+        return (series,)
+    step = limit.worst(dict(series.items()))
+    what = f"{key} at its worst step {step} of {shown_steps(series.steps)}"
+    return (judged(name, series.at(step), limit, what=what, metric=key, step=step),)
+
+
+def check_level(metrics: Metrics, key: str, limit: Limit, *, window: int, name: str = "") -> tuple[Check, ...]:
+    """Check that the mean of `key` over the last `window` training steps keeps `limit`."""
+    name = name or f"{key}.level"
+    _need_positive("window", window)
+    series = usable_series(metrics, key, name=name)
+    if isinstance(series, Check):
+        return (series,)
+    if len(series) < window:
+        return (failed(name, f"{key}: a window of {window} steps does not fit into {len(series)} training steps", metric=key),)
+    last = series.last(window)
+    return (judged(name, last.mean(), limit, what=f"{key}, mean of steps {shown_steps(last.steps)}", metric=key),)
+
+
+def check_median(metrics: Metrics, key: str, limit: Limit, *, warmup: int, name: str = "") -> tuple[Check, ...]:
+    """Check that the median of `key` over the training steps after the first `warmup` ones keeps `limit`."""
+    name = name or f"{key}.median"
+    series = after_warmup(metrics, key, warmup=warmup, name=name)
+    if isinstance(series, Check):
+        return (series,)
+    return (judged(name, series.median(), limit, what=f"{key}, median of steps {shown_steps(series.steps)}", metric=key),)
+
+
+def after_warmup(metrics: Metrics, key: str, *, warmup: int, name: str) -> MetricSeries | Check:
+    """Return the values of `key` at the training steps after the first `warmup` ones, or the failed check that says why not."""
+    if warmup < 0:
+        raise CheckError(f"warmup {warmup!r} cannot be used: expected the number of steps to leave out, 0 or more")
+    if metrics.training_steps and len(metrics.training_steps) <= warmup:
+        count = len(metrics.training_steps)
+        return failed(name, f"{key}: no step is left of {count} training steps after a warm-up of {warmup}", metric=key)
+    return usable_series(metrics, key, name=name, steps=metrics.training_steps[warmup:])
+
+
+def _need_positive(what: str, value: int) -> None:
+    if value < 1:
+        raise CheckError(f"{what} {value!r} cannot be used: expected 1 or more")
