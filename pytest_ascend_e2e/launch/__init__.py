@@ -1,0 +1,33 @@
+"""One run as a supervised process: its command, its directory, its end. Must not know: recipes, devices, what a metric means."""
+
+from __future__ import annotations
+
+from .environment import build_environment
+from .processes import OWNER, RUN_ID
+from .ray_home import make_ray_home, ray_overrides
+from .redaction import Redactor
+from .run_directory import Command, RunDirectory, new_run_id
+from .simulation import simulation_env, simulation_overrides
+from .supervisor import Exit, Supervisor
+from .sweeping import Leftovers, sweep, sweep_dead_sessions
+from .watch import Limits
+
+__all__ = [
+    "OWNER",
+    "RUN_ID",
+    "Command",
+    "Exit",
+    "Leftovers",
+    "Limits",
+    "Redactor",
+    "RunDirectory",
+    "Supervisor",
+    "build_environment",
+    "make_ray_home",
+    "new_run_id",
+    "ray_overrides",
+    "simulation_env",
+    "simulation_overrides",
+    "sweep",
+    "sweep_dead_sessions",
+]

@@ -1,0 +1,1 @@
+"""What several tests stand on: a trainer, a device tool."""
