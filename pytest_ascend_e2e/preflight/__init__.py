@@ -1,0 +1,10 @@
+"""Preflight: what can be proven about a case without a device, so that a mistake costs seconds instead of a night."""
+
+from __future__ import annotations
+
+from .composition import Composition, compose
+from .model_rules import ModelFacts, model_problems
+from .plan import Plan, judge
+from .sizes import batch_problems
+
+__all__ = ["Composition", "ModelFacts", "Plan", "batch_problems", "compose", "judge", "model_problems"]

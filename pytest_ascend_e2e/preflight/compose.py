@@ -1,0 +1,189 @@
+"""The child of a preflight: composes verl's configuration with Hydra, as `verl.trainer.main_ppo` would, and says what is wrong.
+
+Run as `python -m pytest_ascend_e2e.preflight.compose`: on stdin a JSON list of override lists, on stdout one JSON object. It finds
+verl's configuration without importing verl, so that neither torch nor ray is loaded. Must not know: recipes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+import yaml
+
+from .dataclass_fields import DataclassFields
+
+CONFIG_NAME = "ppo_trainer"
+_GROUP = "model_engine="
+_NEAREST = 3
+
+
+def main() -> int:
+    """Read the cases from stdin and write what became of them to stdout."""
+    cases = json.load(sys.stdin)
+    json.dump(compose_all(cases), sys.stdout)
+    return 0
+
+
+def compose_all(cases: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Return, for each list of overrides, the composed configuration as YAML and the problems of its overrides."""
+    for name, distribution in (("hydra", "hydra-core"), ("verl", "verl")):
+        if importlib.util.find_spec(name) is None:
+            return {"missing": distribution, "python": sys.executable}
+    from hydra import initialize_config_dir  # noqa: PLC0415  # only this child has it
+
+    root = _verl_root()
+    directory = root / "trainer" / "config"
+    if not (directory / f"{CONFIG_NAME}.yaml").is_file():
+        return {"missing": f"{directory / CONFIG_NAME}.yaml", "python": sys.executable}
+    composer = Composer(fields=DataclassFields(root))
+    with initialize_config_dir(version_base=None, config_dir=str(directory)):
+        entries = [composer.compose(case) for case in cases]
+    return {"verl": _version(), "entries": entries}
+
+
+def _verl_root() -> Path:
+    spec = importlib.util.find_spec("verl")
+    locations = [] if spec is None else list(spec.submodule_search_locations or [])
+    return Path(locations[0]) if locations else Path()
+
+
+def _version() -> str:
+    try:
+        return metadata.version("verl")
+    except metadata.PackageNotFoundError:
+        return "of unknown version"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Composer:
+    """Composes lists of overrides; keeps the configuration without overrides, by the groups chosen, for the analysis of errors."""
+
+    fields: DataclassFields
+    bases: dict[tuple[str, ...], Any] = field(default_factory=dict)
+
+    def compose(self, arguments: Sequence[str]) -> dict[str, Any]:
+        """Return `{"yaml": text or None, "problems": [...]}` for one list of overrides."""
+        from hydra.errors import HydraException  # noqa: PLC0415  # only this child has it
+        from omegaconf.errors import OmegaConfBaseException  # noqa: PLC0415  # as above
+
+        problems: list[dict[str, Any]] = []
+        try:
+            try:
+                config = _composed(arguments)
+            except HydraException:
+                problems = list(self._key_problems(arguments))
+                bad = {problem["argument"] for problem in problems}
+                config = _composed([argument for argument in arguments if argument not in bad])
+        except (HydraException, OmegaConfBaseException) as error:
+            return {"yaml": None, "problems": [*problems, _other(error)]}
+        problems += self._appended_problems(arguments, config)
+        return {"yaml": yaml.safe_dump(config, sort_keys=False), "problems": problems}
+
+    def _key_problems(self, arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield every override whose key is not there, or is there although its mark appends it."""
+        base = self._base(arguments)
+        known = list(_keys(base))
+        for argument, key, kind in _parsed(arguments):
+            if kind == "CHANGE" and not _has(base, key):
+                names = self.fields.of(_target_above(base, key)) or frozenset()
+                is_field = key.rpartition(".")[2] in names
+                yield _problem(argument, key, "appendable" if is_field else "unknown", [] if is_field else _nearest(key, known))
+            elif kind == "ADD" and _has(base, key) and not isinstance(_value(base, key), (dict, NoneType)):
+                yield _problem(argument, key, "exists")
+
+    def _appended_problems(self, arguments: Sequence[str], config: Any) -> list[dict[str, Any]]:
+        """Return every `+key` that appends to a dataclass of verl a field it has not: verl would raise when it is built."""
+        problems = []
+        for argument, key, kind in _parsed(arguments):
+            head, _, leaf = key.rpartition(".")
+            names = self.fields.of(_target_above(config, key)) if kind == "ADD" else None
+            if names is not None and leaf not in names:
+                nearest = [f"{head}.{name}" for name in difflib.get_close_matches(leaf, sorted(names), n=_NEAREST)]
+                problems.append(_problem(argument, key, "no-field", nearest))
+        return problems
+
+    def _base(self, arguments: Sequence[str]) -> dict[str, Any]:
+        groups = tuple(argument for argument in arguments if argument.startswith(_GROUP))
+        if groups not in self.bases:
+            self.bases[groups] = _composed(groups)
+        return self.bases[groups]
+
+
+def _composed(arguments: Sequence[str]) -> dict[str, Any]:
+    from hydra import compose  # noqa: PLC0415  # only this child has it
+    from omegaconf import OmegaConf  # noqa: PLC0415  # as above
+
+    config = OmegaConf.to_container(compose(CONFIG_NAME, overrides=list(arguments)), resolve=True)
+    if not isinstance(config, dict):
+        raise TypeError(f"verl's {CONFIG_NAME} composed to a {type(config).__name__}, not to a mapping")
+    return {str(key): value for key, value in config.items()}
+
+
+def _parsed(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    from hydra.core.override_parser.overrides_parser import OverridesParser  # noqa: PLC0415  # only this child has it
+
+    parser = OverridesParser.create()
+    for argument in arguments:
+        override = parser.parse_override(argument)
+        if not argument.startswith(_GROUP):
+            yield argument, str(override.key_or_group), override.type.name
+
+
+def _keys(node: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in node.items():
+        yield f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from _keys(value, f"{prefix}{key}.")
+
+
+def _value(config: Mapping[str, Any], key: str) -> Any:
+    node: Any = config
+    for part in key.split("."):
+        node = node.get(part) if isinstance(node, dict) else None
+    return node
+
+
+def _parent(config: Mapping[str, Any], key: str) -> Any:
+    head = key.rpartition(".")[0]
+    return _value(config, head) if head else config
+
+
+def _has(config: Mapping[str, Any], key: str) -> bool:
+    parent = _parent(config, key)
+    return isinstance(parent, dict) and key.rpartition(".")[2] in parent
+
+
+def _target_above(config: Mapping[str, Any], key: str) -> str:
+    parent = _parent(config, key)
+    return str(parent.get("_target_", "")) if isinstance(parent, dict) else ""
+
+
+def _nearest(key: str, known: Sequence[str]) -> list[str]:
+    head, _, leaf = key.rpartition(".")
+    siblings = [name for name in known if name.rpartition(".")[0] == head]
+    close = difflib.get_close_matches(leaf, [name.rpartition(".")[2] for name in siblings], n=_NEAREST, cutoff=0.7)
+    found = [f"{head}.{name}" if head else name for name in close]
+    found += difflib.get_close_matches(key, [name for name in known if name.rpartition(".")[2] == leaf], n=_NEAREST, cutoff=0.0)
+    found += difflib.get_close_matches(key, known, n=_NEAREST, cutoff=0.8)
+    return list(dict.fromkeys(found))[:_NEAREST]
+
+
+def _problem(argument: str, key: str, kind: str, nearest: Sequence[str] = ()) -> dict[str, Any]:
+    return {"argument": argument, "key": key, "kind": kind, "nearest": list(nearest)}
+
+
+def _other(error: Exception) -> dict[str, Any]:
+    return {**_problem(getattr(error, "override", None) or "", "", "other"), "text": str(error).strip()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

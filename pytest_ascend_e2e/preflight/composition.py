@@ -1,0 +1,121 @@
+"""Starting the child that composes, and turning what it found into sentences that name the recipe's field.
+
+Must not know: Hydra (only the child has it), or whether a problem ends a run.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from ..deadline import Deadline
+from ..errors import PreflightError
+from ..recipe import Override
+
+_MODULE = "pytest_ascend_e2e.preflight.compose"
+_TAIL_LINES = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Composition:
+    """What verl's own composition made of one list of overrides.
+
+    `is_checked` is False where verl is not installed, and `reason` says so; `text` is the resolved configuration as YAML, None where it
+    could not be composed; with problems, it is the configuration without the overrides that have them.
+    """
+
+    is_checked: bool
+    reason: str = ""
+    verl: str = ""
+    text: str | None = None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Return the resolved configuration, empty where there is none."""
+        loaded = None if self.text is None else yaml.safe_load(self.text)
+        return loaded if isinstance(loaded, dict) else {}
+
+
+def compose(
+    cases: Sequence[Sequence[Override]],
+    *,
+    deadline: Deadline,
+    python: str = sys.executable,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[Composition, ...]:
+    """Compose the overrides of all cases in one child process of `python`, and return one result for each.
+
+    Raises:
+        PreflightError: the child crashed, said something else than expected, or was not done by the deadline.
+    """
+    if not cases:
+        return ()
+    request = json.dumps([[override.argument for override in case] for case in cases])
+    answer = _ask(request, deadline, python, environment)
+    if "missing" in answer:
+        reason = f"composition was not checked: {answer['missing']} is not there for {answer['python']}"
+        return tuple(Composition(is_checked=False, reason=reason) for _ in cases)
+    entries = answer["entries"]
+    if len(entries) != len(cases):
+        raise PreflightError(f"{python} -m {_MODULE}: {len(entries)} answers to {len(cases)} cases")
+    return tuple(_composition(entry, case, str(answer["verl"])) for entry, case in zip(entries, cases, strict=True))
+
+
+def _ask(request: str, deadline: Deadline, python: str, environment: Mapping[str, str] | None) -> dict[str, Any]:
+    command = [python, "-m", _MODULE]
+    shown = " ".join(command)
+    try:
+        child = subprocess.run(
+            command,
+            input=request.encode(),
+            capture_output=True,
+            timeout=max(deadline.remaining_s(), 0.001),
+            check=False,
+            env=None if environment is None else dict(environment),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PreflightError(f"{shown}: not done after {deadline.limit_s:g} s ({deadline.name}); it was ended") from error
+    except OSError as error:
+        raise PreflightError(f"{shown}: could not be started: {error}") from error
+    if child.returncode != 0:
+        tail = child.stderr.decode(errors="replace").strip().splitlines()[-_TAIL_LINES:]
+        raise PreflightError(f"{shown}: ended with status {child.returncode}: {' | '.join(tail) or 'it said nothing'}")
+    try:
+        answer = json.loads(child.stdout.decode(errors="replace").strip().rpartition("\n")[2])
+    except ValueError as error:
+        raise PreflightError(f"{shown}: answered no JSON: {child.stdout[:200]!r}") from error
+    if not isinstance(answer, dict) or not ({"missing", "entries"} & answer.keys()):
+        raise PreflightError(f"{shown}: answered {answer!r:.200}; expected what is missing, or an entry for each case")
+    return answer
+
+
+def _composition(entry: Mapping[str, Any], case: Sequence[Override], verl: str) -> Composition:
+    by_argument = {override.argument: override for override in case}
+    problems = tuple(_sentence(problem, by_argument.get(problem["argument"]), verl) for problem in entry["problems"])
+    return Composition(is_checked=True, verl=verl, text=entry["yaml"], problems=problems)
+
+
+def _sentence(problem: Mapping[str, Any], override: Override | None, verl: str) -> str:
+    origin = (override.origin if override is not None else "") or problem["argument"] or "overrides"
+    key, kind = problem["key"], problem["kind"]
+    nearest = " or ".join(problem["nearest"])
+    if kind == "unknown":
+        advice = f"the nearest it has: {nearest}" if nearest else "leave it out, or append it with a + before its last name"
+        return f"{origin}: verl {verl} has no key {key}; {advice}"
+    if kind == "appendable":
+        head, _, leaf = key.rpartition(".")
+        return f"{origin}: verl {verl} has {key} as a field that its YAML lacks; append it: '{head}.+{leaf}'"
+    if kind == "exists":
+        return f"{origin}: verl {verl} has the key {key} already; leave out the +"
+    if kind == "no-field":
+        advice = f"the nearest it has: {nearest}" if nearest else "leave it out"
+        return f"{origin}: verl {verl} builds a dataclass there, which has no field for +{key}; {advice}"
+    text = " ".join(str(problem.get("text", "")).split())
+    return f"{origin}: verl {verl} cannot compose this: {text}"

@@ -1,0 +1,127 @@
+"""The plan of a case: everything that can be proven about it without a device.
+
+Must not know: pytest, leases or runs. A problem means that the case cannot work; a warning, that something will not do what it seems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ..errors import LayoutError
+from ..recipe import GRPO, Inputs, Layout, Megatron, Override, Recipe, plan_layout, to_environment, to_overrides
+from .composition import Composition
+from .model_rules import ModelFacts, model_problems
+from .sizes import batch_problems
+
+# Keys that verl 0.9.1 takes and its default trainer never reads.
+_UNREAD = {
+    "data.truncation": "prompts that are too long are dropped where filter_overlong_prompts is set, and cut otherwise",
+    "trainer.balance_batch": "the trainer always balances",
+    "skip.rollout": "the trainer reads skip.rollout_tq",
+    "algorithm.filter_groups.max_num_gen_batches": "the trainer reads max_inflight_gen_batches",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What is known of a case before it runs.
+
+    `layout` is None where the sizes do not fill the devices. `composed` tells whether verl's own composition took the overrides,
+    None where it was not asked or verl is not installed (a warning says so then).
+    """
+
+    recipe: Recipe
+    layout: Layout | None
+    overrides: tuple[Override, ...]
+    environment: Mapping[str, str]
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    composed: bool | None = None
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """Return the arguments of `python -m verl.trainer.main_ppo`."""
+        return tuple(override.argument for override in self.overrides)
+
+    @property
+    def is_sound(self) -> bool:
+        """Tell whether nothing speaks against running the case."""
+        return not self.problems
+
+    def with_composition(self, composition: Composition) -> Plan:
+        """Return the plan with what verl's own composition said."""
+        if not composition.is_checked:
+            return replace(self, warnings=(*self.warnings, composition.reason), composed=None)
+        return replace(self, problems=(*self.problems, *composition.problems), composed=not composition.problems)
+
+
+def judge(
+    recipe: Recipe,
+    devices: int,
+    nodes: int = 1,
+    *,
+    inputs: Inputs | None = None,
+    extra: Mapping[str, object] | None = None,
+    model_config: Mapping[str, object] | None = None,
+    composition: Composition | None = None,
+) -> Plan:
+    """Return the plan of a recipe on `nodes` nodes of `devices` devices each.
+
+    `inputs` left out are the names of model and dataset, which is enough to judge; `model_config` is the model's `config.json`,
+    where it is at hand; `composition` what `compose` said of the plan's overrides, which may also be added later.
+
+    Raises:
+        RecipeError: `extra` is misspelled.
+    """
+    asked = inputs or _placeholders(recipe, devices, nodes)
+    problems: list[str] = []
+    layout: Layout | None = None
+    try:
+        layout = plan_layout(recipe, devices, nodes)
+    except LayoutError as error:
+        problems += error.problems
+    else:
+        problems += batch_problems(recipe, layout)
+    if model_config is not None:
+        problems += model_problems(recipe, ModelFacts.from_config(model_config))
+    overrides = to_overrides(recipe, asked, extra)
+    plan = Plan(
+        recipe=recipe,
+        layout=layout,
+        overrides=overrides,
+        environment=to_environment(recipe),
+        problems=tuple(problems),
+        warnings=tuple(_warnings(recipe, overrides)),
+    )
+    return plan if composition is None else plan.with_composition(composition)
+
+
+def _placeholders(recipe: Recipe, devices: int, nodes: int) -> Inputs:
+    files = {f"{split}_files": f"{recipe.dataset}/{split}.parquet" for split in ("train", "val")}
+    return Inputs(
+        model_path=recipe.model,
+        train_files=files["train_files"],
+        val_files=files["val_files"],
+        n_gpus_per_node=devices,
+        nnodes=nodes,
+    )
+
+
+def _warnings(recipe: Recipe, overrides: tuple[Override, ...]) -> Iterator[str]:
+    algorithm, engine = recipe.algorithm, recipe.engine
+    if isinstance(algorithm, GRPO) and recipe.rollout.n == 1:
+        yield f"rollout.n: 1 response to a prompt leaves {algorithm.estimator} no group to compare with"
+    if algorithm.use_kl_loss and algorithm.use_kl_in_reward:
+        yield "algorithm: both use_kl_loss and use_kl_in_reward are set, so the KL to the reference counts twice"
+    if isinstance(engine, Megatron) and engine.vanilla_mbridge:
+        yield "engine.vanilla_mbridge: verl will remove the old bridge; False needs the package megatron.bridge"
+    if recipe.train_batch_size % recipe.mini_batch_size:
+        yield (
+            f"train_batch_size: {recipe.train_batch_size} is no multiple of ppo_mini_batch_size = {recipe.mini_batch_size}, "
+            "so verl fills the last mini-batch with samples that do not count"
+        )
+    for override in overrides:
+        for key, instead in _UNREAD.items():
+            if override.origin.startswith("overrides") and (override.key == key or override.key.startswith(f"{key}.")):
+                yield f"{override.origin}: verl's trainer never reads {override.key}: {instead}"
