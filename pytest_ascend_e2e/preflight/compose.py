@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
@@ -24,6 +24,7 @@ from .dataclass_fields import DataclassFields
 CONFIG_NAME = "ppo_trainer"
 _GROUP = "model_engine="
 _NEAREST = 3
+Config: TypeAlias = dict[str, Any]
 
 
 def main() -> int:
@@ -68,7 +69,7 @@ class Composer:
     """Composes lists of overrides; keeps the configuration without overrides, by the groups chosen, for the analysis of errors."""
 
     fields: DataclassFields
-    bases: dict[tuple[str, ...], Any] = field(default_factory=dict)
+    bases: dict[tuple[str, ...], Config] = field(default_factory=dict)
 
     def compose(self, arguments: Sequence[str]) -> dict[str, Any]:
         """Return `{"yaml": text or None, "problems": [...]}` for one list of overrides."""
@@ -111,14 +112,14 @@ class Composer:
                 problems.append(_problem(argument, key, "no-field", nearest))
         return problems
 
-    def _base(self, arguments: Sequence[str]) -> dict[str, Any]:
+    def _base(self, arguments: Sequence[str]) -> Config:
         groups = tuple(argument for argument in arguments if argument.startswith(_GROUP))
         if groups not in self.bases:
             self.bases[groups] = _composed(groups)
         return self.bases[groups]
 
 
-def _composed(arguments: Sequence[str]) -> dict[str, Any]:
+def _composed(arguments: Sequence[str]) -> Config:
     from hydra import compose  # noqa: PLC0415  # only this child has it
     from omegaconf import OmegaConf  # noqa: PLC0415  # as above
 

@@ -26,8 +26,8 @@ _TAIL_LINES = 5
 class Composition:
     """What verl's own composition made of one list of overrides.
 
-    `is_checked` is False where verl is not installed, and `reason` says so; `text` is the resolved configuration as YAML, None where it
-    could not be composed; with problems, it is the configuration without the overrides that have them.
+    `is_checked` is False where verl is not installed, and `reason` says so; `text` is the resolved configuration as YAML, None
+    where it could not be composed; with problems, it is the configuration without the overrides that have them.
     """
 
     is_checked: bool

@@ -1,6 +1,7 @@
 """The plan of a case: everything that can be proven about it without a device.
 
-Must not know: pytest, leases or runs. A problem means that the case cannot work; a warning, that something will not do what it seems.
+Must not know: pytest, leases or runs. A problem means that the case cannot work, a warning that something does not do what it
+seems to do.
 """
 
 from __future__ import annotations
@@ -8,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ..deadline import Deadline
 from ..errors import LayoutError
 from ..recipe import GRPO, Inputs, Layout, Megatron, Override, Recipe, plan_layout, to_environment, to_overrides
-from .composition import Composition
+from .composition import Composition, compose
 from .model_rules import ModelFacts, model_problems
 from .sizes import batch_problems
 
+# One composition takes half a second and the start of the child a few; a host under load may need ten times that.
+_COMPOSITION_S = 180.0
 # Keys that verl 0.9.1 takes and its default trainer never reads.
 _UNREAD = {
     "data.truncation": "prompts that are too long are dropped where filter_overlong_prompts is set, and cut otherwise",
@@ -28,7 +32,7 @@ class Plan:
     """What is known of a case before it runs.
 
     `layout` is None where the sizes do not fill the devices. `composed` tells whether verl's own composition took the overrides,
-    None where it was not asked or verl is not installed (a warning says so then).
+    None where it was not asked or verl is not installed (a warning says so then); `config` is what it made of them, as YAML.
     """
 
     recipe: Recipe
@@ -38,9 +42,10 @@ class Plan:
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     composed: bool | None = None
+    config: str | None = None
 
     @property
-    def argv(self) -> tuple[str, ...]:
+    def arguments(self) -> tuple[str, ...]:
         """Return the arguments of `python -m verl.trainer.main_ppo`."""
         return tuple(override.argument for override in self.overrides)
 
@@ -53,7 +58,8 @@ class Plan:
         """Return the plan with what verl's own composition said."""
         if not composition.is_checked:
             return replace(self, warnings=(*self.warnings, composition.reason), composed=None)
-        return replace(self, problems=(*self.problems, *composition.problems), composed=not composition.problems)
+        problems = (*self.problems, *composition.problems)
+        return replace(self, problems=problems, composed=not composition.problems, config=composition.text)
 
 
 def judge(
@@ -64,15 +70,18 @@ def judge(
     inputs: Inputs | None = None,
     extra: Mapping[str, object] | None = None,
     model_config: Mapping[str, object] | None = None,
-    composition: Composition | None = None,
+    python: str | None = None,
+    deadline: Deadline | None = None,
 ) -> Plan:
     """Return the plan of a recipe on `nodes` nodes of `devices` devices each.
 
     `inputs` left out are the names of model and dataset, which is enough to judge; `model_config` is the model's `config.json`,
-    where it is at hand; `composition` what `compose` said of the plan's overrides, which may also be added later.
+    where it is at hand. With `python` given, verl's own composition is asked, in a child process of it; for many cases one child
+    is faster: `compose` the overrides of all plans, then `with_composition`.
 
     Raises:
         RecipeError: `extra` is misspelled.
+        PreflightError: the child could not answer, or not by the deadline.
     """
     asked = inputs or _placeholders(recipe, devices, nodes)
     problems: list[str] = []
@@ -94,15 +103,17 @@ def judge(
         problems=tuple(problems),
         warnings=tuple(_warnings(recipe, overrides)),
     )
-    return plan if composition is None else plan.with_composition(composition)
+    if python is None:
+        return plan
+    (composition,) = compose([overrides], deadline=deadline or Deadline.after(_COMPOSITION_S, name="composition"), python=python)
+    return plan.with_composition(composition)
 
 
 def _placeholders(recipe: Recipe, devices: int, nodes: int) -> Inputs:
-    files = {f"{split}_files": f"{recipe.dataset}/{split}.parquet" for split in ("train", "val")}
     return Inputs(
         model_path=recipe.model,
-        train_files=files["train_files"],
-        val_files=files["val_files"],
+        train_files=f"{recipe.dataset}/train.parquet",
+        val_files=f"{recipe.dataset}/test.parquet",
         n_gpus_per_node=devices,
         nnodes=nodes,
     )

@@ -62,7 +62,7 @@ def _pipeline_problems(recipe: Recipe, layout: Layout) -> Iterator[str]:
     count = share // micro
     if count % layout.pp:
         yield (
-            f"engine.vpp: {layout.vpp} takes micro-batches in groups of pp = {layout.pp}, and a mini-batch has {share} / {micro} = {count}; "
+            f"engine.vpp: {layout.vpp} takes micro-batches in groups of pp = {layout.pp}, and a mini-batch has {count}; "
             "change ppo_mini_batch_size or ppo_micro_batch_size_per_gpu, or leave vpp out"
         )
 

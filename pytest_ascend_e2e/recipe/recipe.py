@@ -80,6 +80,16 @@ class Recipe:
         return self.train_batch_size if self.ppo_mini_batch_size is None else self.ppo_mini_batch_size
 
     @property
+    def updates_per_step(self) -> int:
+        """Tell the number of optimizer steps of one trainer step: before the first of them, actor and reference are the same."""
+        return -(-self.train_batch_size // self.mini_batch_size) * self.algorithm.ppo_epochs
+
+    @property
+    def micro_batch_size(self) -> int | None:
+        """Tell the responses of a device in one forward pass, None where verl packs by tokens instead."""
+        return None if self.use_dynamic_bsz else self.ppo_micro_batch_size_per_gpu
+
+    @property
     def short_name(self) -> str:
         """Return a name for logs, such as `grpo-Qwen3-8B-fsdp2-vllm`."""
         model = self.model.rstrip("/").rpartition("/")[2]

@@ -131,8 +131,9 @@ def _model(recipe: Recipe, inputs: Inputs) -> Iterator[Setting]:
 def _batches(recipe: Recipe) -> Iterator[Setting]:
     yield _owned(f"{ACTOR}.optim.lr", recipe.lr, "lr")
     yield _owned(f"{ACTOR}.ppo_mini_batch_size", recipe.mini_batch_size, "ppo_mini_batch_size")
-    for name in ("ppo_micro_batch_size_per_gpu", "use_dynamic_bsz", "ppo_max_token_len_per_gpu"):
-        yield _owned(f"{ACTOR}.{name}", getattr(recipe, name), name)
+    yield _owned(f"{ACTOR}.use_dynamic_bsz", recipe.use_dynamic_bsz, "use_dynamic_bsz")
+    yield _owned(f"{ACTOR}.ppo_micro_batch_size_per_gpu", recipe.micro_batch_size, "ppo_micro_batch_size_per_gpu")
+    yield _owned(f"{ACTOR}.ppo_max_token_len_per_gpu", recipe.ppo_max_token_len_per_gpu, "ppo_max_token_len_per_gpu")
     yield Setting(key=f"{ACTOR}.ppo_micro_batch_size", field="ppo_micro_batch_size_per_gpu", is_written=False)
     yield from _log_prob_batches(recipe, ROLLOUT)
 
@@ -140,8 +141,8 @@ def _batches(recipe: Recipe) -> Iterator[Setting]:
 def _log_prob_batches(recipe: Recipe, role: str) -> Iterator[Setting]:
     # A worker refuses two values of this key (verl: engine_workers.py), so one field owns all of them.
     yield _owned(f"{role}.log_prob_use_dynamic_bsz", recipe.use_dynamic_bsz, "use_dynamic_bsz")
-    if recipe.ppo_micro_batch_size_per_gpu is not None:
-        yield Setting(key=f"{role}.log_prob_micro_batch_size_per_gpu", value=recipe.ppo_micro_batch_size_per_gpu)
+    if recipe.micro_batch_size is not None:
+        yield Setting(key=f"{role}.log_prob_micro_batch_size_per_gpu", value=recipe.micro_batch_size)
     if recipe.ppo_max_token_len_per_gpu is not None:
         yield Setting(key=f"{role}.log_prob_max_token_len_per_gpu", value=recipe.ppo_max_token_len_per_gpu)
 
@@ -253,8 +254,8 @@ def _critic(recipe: Recipe, inputs: Inputs) -> Iterator[Setting]:
     yield from _engine(f"critic.{engine.critic_section}", engine, "engine", use_remove_padding=recipe.use_remove_padding)
     yield from _optimizer("critic.optim", engine)
     yield _owned("critic.use_dynamic_bsz", recipe.use_dynamic_bsz, "use_dynamic_bsz")
-    if recipe.ppo_micro_batch_size_per_gpu is not None:
-        yield Setting(key="critic.ppo_micro_batch_size_per_gpu", value=recipe.ppo_micro_batch_size_per_gpu)
+    if recipe.micro_batch_size is not None:
+        yield Setting(key="critic.ppo_micro_batch_size_per_gpu", value=recipe.micro_batch_size)
     if recipe.ppo_max_token_len_per_gpu is not None:
         yield Setting(key="critic.ppo_max_token_len_per_gpu", value=recipe.ppo_max_token_len_per_gpu)
     yield Setting(key="critic.ppo_micro_batch_size", field="ppo_micro_batch_size_per_gpu", is_written=False)

@@ -236,7 +236,7 @@ def test_a_derived_value_gives_way_to_an_override() -> None:
         ),
         (
             {f"{ACTOR}.ulysses_sequence_parallel_size": 2},
-            f"overrides['{ACTOR}.ulysses_sequence_parallel_size']: {ACTOR}.ulysses_sequence_parallel_size is what the field engine.sp",
+            f"overrides['{ACTOR}.ulysses_sequence_parallel_size']: {ACTOR}.ulysses_sequence_parallel_size is what the field eng",
         ),
         ({ACTOR: 3}, f"overrides['{ACTOR}']: {ACTOR} holds what the fields "),
         (
