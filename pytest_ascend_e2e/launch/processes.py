@@ -114,6 +114,7 @@ def end(
     grace_s: float,
     reap: Callable[[], None] = lambda: None,
     sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[list[Process], list[Process]]:
     """End every process `look` finds: TERM, a grace of `grace_s` seconds, KILL; look again until none is left.
 
@@ -121,12 +122,12 @@ def end(
         the processes that were told to end, and those of them that live on all the same (stuck in a driver, for example).
     """
     told: dict[tuple[int, int], Process] = {}
-    kill_at = time.monotonic() + grace_s
+    kill_at = clock() + grace_s
     give_up_at = kill_at + _STUCK_S
     while True:
         reap()
         left = list(look())
-        now = time.monotonic()
+        now = clock()
         if not left or now >= give_up_at:
             return list(told.values()), left
         for process in left:

@@ -5,6 +5,7 @@ Must not know: what the training does with its files, or what a record says.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -57,11 +58,11 @@ class RunDirectory:
         Raises:
             LaunchError: it is there already, or cannot be made.
         """
+        if path.exists():
+            raise LaunchError(f"run directory {str(path)!r} is there already; each run needs one of its own")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.mkdir()
-        except FileExistsError as error:
-            raise LaunchError(f"run directory {str(path)!r} is there already; each run needs one of its own") from error
         except OSError as error:
             raise LaunchError(
                 f"run directory {str(path)!r} cannot be made: {error}; choose a directory you can write to"
@@ -141,5 +142,6 @@ class RunDirectory:
             temporary.chmod(mode)
             temporary.replace(path)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # not there, or not to be reached: the first error tells more
+                temporary.unlink()
             raise LaunchError(f"{str(path)!r} cannot be written: {error}; see that its disk has space and is writable") from error

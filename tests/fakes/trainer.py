@@ -38,10 +38,16 @@ def step(number: str) -> None:
 
 
 def daemon(kind: str) -> None:
-    """Start a process that leaves session and parent, as Ray's daemons do; `deaf` to TERM, `nameless` without our environment."""
-    env: dict[str, str] | None = {} if "nameless" in kind else None
-    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {_SLEEPER!r}, {kind!r}], start_new_session=True)"
-    subprocess.run([sys.executable, "-S", "-c", code], env=env, start_new_session=True, check=True)
+    """Start a process that leaves session and parent, as Ray's daemons do.
+
+    `deaf`: it ignores TERM. `nameless`: it has neither our environment nor our output.
+    """
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-S', '-c', {_SLEEPER!r}, {kind!r}], start_new_session=True)"
+    argv = [sys.executable, "-S", "-c", code]
+    if "nameless" in kind:
+        subprocess.run(argv, env={}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, check=True)
+    else:
+        subprocess.run(argv, start_new_session=True, check=True)
 
 
 def brief_daemon(_: str) -> None:

@@ -54,7 +54,7 @@ def test_standard_error_is_in_the_log(tmp_path: Path) -> None:
 
 
 def test_the_total_deadline_ends_a_training_that_talks(tmp_path: Path) -> None:
-    run = FakeRun(tmp_path, "talk=60", limits=limits(total_s=0.8, silence_s=0.6))
+    run = FakeRun(tmp_path, "talk=60", limits=limits(total_s=0.8))
 
     ended = run.supervisor.run()
 
@@ -73,14 +73,6 @@ def test_the_silence_deadline_ends_a_training_that_is_silent(tmp_path: Path) -> 
     assert living(run.run_id) == []
 
 
-def test_the_first_step_deadline_is_met_by_a_line_of_metrics(tmp_path: Path) -> None:
-    run = FakeRun(tmp_path, "step=1", "talk=1.5", limits=limits(first_step_s=1.0))
-
-    ended = run.supervisor.run()
-
-    assert ended.is_clean
-
-
 def test_the_step_deadline_counts_from_the_last_step(tmp_path: Path) -> None:
     run = FakeRun(tmp_path, "step=1", "step=2", "talk=60", limits=limits(step_s=0.5))
 
@@ -91,7 +83,7 @@ def test_the_step_deadline_counts_from_the_last_step(tmp_path: Path) -> None:
 
 
 def test_a_training_that_ignores_term_is_killed(tmp_path: Path) -> None:
-    run = FakeRun(tmp_path, "ignore_term", "say=ready", "hang", limits=limits(silence_s=0.8))
+    run = FakeRun(tmp_path, "ignore_term", "step=1", "hang", limits=limits(step_s=0.3))
 
     ended = run.supervisor.run()
 
@@ -177,10 +169,11 @@ def test_a_daemon_that_goes_by_itself_is_no_leftover(tmp_path: Path) -> None:
 
 def test_a_daemon_without_tag_session_and_parent_is_ended_too(tmp_path: Path) -> None:
     kind = f"nameless-{os.getpid()}"
-    run = FakeRun(tmp_path, f"daemon={kind}", "hang", limits=limits(total_s=1.5))
+    run = FakeRun(tmp_path, f"daemon={kind}", "step=1", "hang", limits=limits(step_s=0.1))
 
-    run.supervisor.run()
+    ended = run.supervisor.run()
 
+    assert ended.ending is Ending.DEADLINE
     assert sleepers(kind) == []
 
 
