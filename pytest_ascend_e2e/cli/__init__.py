@@ -1,12 +1,13 @@
 """The `ascend-e2e` command: one module of this package for each sub-command, loaded only when it is asked for.
 
-Must not know: pytest. An error that a user can mend becomes one line on stderr and exit status 2; our own mistakes show a traceback.
+Must not know: pytest. An error that a user can mend becomes one line on stderr and exit status 2; our own show a traceback.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -16,6 +17,9 @@ __all__ = ["main"]
 
 # Each module has add_parser(subparsers) -> None and run(args, stdout, stderr) -> int.
 _COMMANDS = ("devices", "metrics", "diagnose")
+
+_MISTAKE = 2
+_CUT_SHORT = 141  # what a shell reports for a command that SIGPIPE ended
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,8 +36,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(words)
     try:
         status: int = modules[args.command].run(args, sys.stdout, sys.stderr)
+        sys.stdout.flush()
     except E2EError as error:
         text = "; ".join(" ".join(problem.split()) for problem in error.problems)
         sys.stderr.write(f"ascend-e2e {args.command}: {text}\n")
-        return 2
+        return _MISTAKE
+    except BrokenPipeError:
+        # The reader (head, a pager) has seen enough; without a place to write, Python would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _CUT_SHORT
     return status

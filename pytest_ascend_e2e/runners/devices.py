@@ -137,7 +137,7 @@ def pick_runner(catalogue: Catalogue, found: FoundDevices) -> Runner:
     known = ", ".join(f"{runner.name} ({runner.devices} x {runner.chip})" for runner in catalogue if not runner.simulated)
     simulated = ", ".join(runner.name for runner in catalogue if runner.simulated)
     raise RunnerError(
-        f"{here}: no runner of the catalogue is like this; it has {known or 'no real one'}. Add this one to a catalogue of your own,"
+        f"{here}: no runner of the catalogue is like this; it has {known or 'no real one'}. Add it in a catalogue of your own,"
         f" name one of them (--runner), or simulate ({simulated or 'no simulated one'})"
     )
 
@@ -146,7 +146,7 @@ def _is_fitting(runner: Runner, devices: Sequence[Device]) -> bool:
     chips = {device.chip for device in devices}
     if len(devices) != runner.devices or not all(not chip or chip.startswith(runner.chip) for chip in chips):
         return False
-    return chips == {""} or max(Counter(device.card for device in devices).values()) == runner.dies_per_card
+    return chips == {""} or max(Counter(device.card for device in devices).values()) <= runner.dies_per_card
 
 
 def _description(found: FoundDevices) -> str:
@@ -171,7 +171,7 @@ def _from_npu_smi(smi: NpuSmi) -> tuple[Device, ...]:
             id=die.logic_id if has_logic_ids and die.logic_id is not None else rank,
             number=_host_number(die, has_several=cards[die.npu] > 1),
             card=die.npu,
-            chip=_chip(die, has_several=die.phy_id is not None),
+            chip=_chip(die),
             health=die.health,
             memory_gb=None if die.hbm_total_mb is None else die.hbm_total_mb / 1024,
         )
@@ -186,10 +186,13 @@ def _host_number(die: NpuDevice, *, has_several: bool) -> str:
     return f"{die.npu}.{die.chip}" if has_several or die.chip else str(die.npu)
 
 
-def _chip(die: NpuDevice, *, has_several: bool) -> str:
-    """Return the chip in the catalogue's words: npu-smi says 910B3 for Ascend910B3, and a bare Ascend910 on the two-die boards."""
+def _chip(die: NpuDevice) -> str:
+    """Return the chip in the catalogue's words: npu-smi says 910B3 for Ascend910B3, and a bare Ascend910 of a two-die card.
+
+    Only the tables of two-die cards have a Phy-ID.
+    """
     name = die.name if die.name.startswith("Ascend") else f"Ascend{die.name}"
-    return "Ascend910_93" if name == "Ascend910" and has_several else name
+    return "Ascend910_93" if name == "Ascend910" and die.phy_id is not None else name
 
 
 def _from_nodes(dev_dir: Path) -> tuple[Device, ...]:

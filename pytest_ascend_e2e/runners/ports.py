@@ -5,7 +5,6 @@ Must not know: what listens on them. The lock keeps other leases away, the bind 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import socket
@@ -84,42 +83,50 @@ class PortPool:
         busy: list[tuple[int, Holder | None]] = []
         try:
             for port in range(self.first, self.last + 1):
-                name = f"port-{port}"
-                descriptor = self.locks.try_lock(name)
+                descriptor = self._claim(port, busy)
                 if descriptor is None:
-                    busy.append((port, self.locks.read_holder(name)))
-                elif not is_free(port):
-                    free(descriptor)
-                    busy.append((port, None))
-                else:
-                    block[port] = descriptor
-                    if len(block) < count:
-                        continue
+                    _free_all(block)
+                    continue
+                block[port] = descriptor
+                if len(block) == count:
                     for held in block.values():
                         self.locks.write_holder(held, owner)
                     lease = PortLease(tuple(block), tuple(block.values()))
                     block = {}
                     return lease, busy
-                for held in block.values():
-                    free(held)
-                block.clear()
         finally:
-            for held in block.values():
-                free(held)
+            _free_all(block)
         return None, busy
+
+    def _claim(self, port: int, busy: list[tuple[int, Holder | None]]) -> int | None:
+        name = f"port-{port}"
+        descriptor = self.locks.try_lock(name)
+        if descriptor is None:
+            busy.append((port, self.locks.read_holder(name)))
+        elif not is_free(port):
+            free(descriptor)
+            busy.append((port, None))
+            return None
+        return descriptor
 
 
 def is_free(port: int) -> bool:
     """Tell whether a program could listen on this TCP port now, on every address of the host."""
-    for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):  # noqa: S104  # bound for a moment, never listened on
-        with contextlib.ExitStack() as stack:
-            try:
-                probe = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
-                if family == socket.AF_INET6:
-                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                probe.bind((address, port))
-            except OSError as error:
-                if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):  # a host without IPv6
-                    continue
-                return False
+    return _can_bind(socket.AF_INET, "0.0.0.0", port) and _can_bind(socket.AF_INET6, "::", port)  # noqa: S104  # never listened on
+
+
+def _can_bind(family: socket.AddressFamily, address: str, port: int) -> bool:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            if family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            probe.bind((address, port))
+    except OSError as error:
+        return error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)  # a host without IPv6
     return True
+
+
+def _free_all(block: dict[int, int]) -> None:
+    for descriptor in block.values():
+        free(descriptor)
+    block.clear()
