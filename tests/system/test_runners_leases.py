@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import queue
 import random
@@ -19,6 +20,7 @@ import pytest
 from pytest_ascend_e2e.deadline import Deadline
 from pytest_ascend_e2e.errors import LeaseError
 from pytest_ascend_e2e.runners import DevicePool, LockDirectory, Slot, simulated_slots
+from pytest_ascend_e2e.runners.locks import free
 from tests.fakes.lease_holder import ROOT, pool, start
 
 Starter = Callable[..., "subprocess.Popen[str]"]
@@ -28,7 +30,7 @@ def soon(limit_s: float = 20.0) -> Deadline:
     return Deadline.after(limit_s, name="lease")
 
 
-def wait_until(is_so: Callable[[], bool], limit_s: float = 30.0) -> None:
+def wait_until(is_so: Callable[[], bool], limit_s: float = 120.0) -> None:
     deadline = Deadline.after(limit_s, name="test")
     while not is_so():
         assert not deadline.is_over()
@@ -136,12 +138,13 @@ def test_the_descriptors_of_a_lease_reach_a_child_only_by_pass_fds(tmp_path: Pat
 def test_a_device_given_back_under_a_living_child_stays_held(tmp_path: Path) -> None:
     lease = pool(tmp_path, 1).lease(1, deadline=soon(), owner="run")
     with subprocess.Popen(["/bin/sleep", "300"], pass_fds=lease.fds) as child:
-        lease.release()
+        try:
+            lease.release()
 
-        with pytest.raises(LeaseError, match="device 0: held by 'run'"):
-            pool(tmp_path, 1).lease(1, deadline=soon(0), owner="next")
-
-        child.kill()
+            with pytest.raises(LeaseError, match="device 0: held by 'run'"):
+                pool(tmp_path, 1).lease(1, deadline=soon(0), owner="next")
+        finally:
+            child.kill()
 
 
 def test_a_large_request_gets_its_turn_among_small_ones(tmp_path: Path, holder: Starter) -> None:
@@ -266,6 +269,23 @@ def test_a_lock_file_that_a_cleaner_removed_is_made_anew(tmp_path: Path) -> None
 
     with devices.lease(1, deadline=soon(0), owner="second"):
         assert (tmp_path / "sim-0").exists()
+
+
+def test_a_lock_on_a_file_that_was_just_removed_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    locks = LockDirectory(tmp_path)
+    flock = fcntl.flock
+
+    def flock_after_the_cleaner(descriptor: int, operation: int) -> None:
+        monkeypatch.undo()
+        (tmp_path / "sim-0").unlink()
+        flock(descriptor, operation)
+
+    monkeypatch.setattr("fcntl.flock", flock_after_the_cleaner)
+    descriptor = locks.try_lock("sim-0")
+
+    assert descriptor is not None
+    assert locks.try_lock("sim-0") is None
+    free(descriptor)
 
 
 def test_the_lock_directory_and_its_files_are_for_all_users(tmp_path: Path) -> None:
