@@ -35,7 +35,9 @@ _WHOLE = re.compile(_VALUE)
 _GLUED = re.compile(_VALUE + _GLUE)
 
 _STAMP = re.compile(r"\[?\d[\d:.,/T+-]{3,40}Z?\]?")
-_LEVEL = re.compile(r"\[?(?:DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL)\]?(?::[\w.]{0,100}){0,3}:?")
+_LEVELS = r"(?:DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL)"
+_LEVEL = re.compile(rf"\[?{_LEVELS}\]?(?::[\w.]{{0,100}}){{0,3}}:?")
+_LEVEL_END = re.compile(rf"{_LEVELS}:(?:\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d[,.\d]{{0,8}}|[\w.]{{1,100}}):$")
 _RANK = re.compile(r"\[?[A-Za-z_-]{0,40}\d{1,6}\]?:|[\w.-]{1,100} {0,40}\|")
 _BRACKET_END = re.compile(r"\[[^\[\]]{0,120}[\d?][^\[\]]{0,120}\]:?$")
 _RAY_END = re.compile(r"\([^\s()]{1,200}(?:\([^()]{0,200}\))? pid=\d{1,12}[^()]{0,200}\)$")
@@ -125,7 +127,7 @@ def may_precede(before: str) -> bool:
 
 def _ends_what_precedes(text: str, *, is_glued: bool) -> bool:
     end = text[-500:]
-    if _BLOCKS[0] <= text[-1] <= _BLOCKS[1] or _RAY_END.search(end) or _BRACKET_END.search(end):
+    if _BLOCKS[0] <= text[-1] <= _BLOCKS[1] or any(form.search(end) for form in (_RAY_END, _BRACKET_END, _LEVEL_END)):
         return True
     if is_glued:
         return False
@@ -139,11 +141,13 @@ def parse_body(step: int, body: str) -> Record | None:
     record = Record(step=step)
     tokens = split_tokens(body)
     for index, token in enumerate(tokens):
-        pair = parse_pair(token)
-        if pair is None and (glued := parse_glued_pair(token)) is not None and (index == 0 or record.pairs):
+        # First, as what is glued to a value may end in a colon and a number of its own.
+        glued = parse_glued_pair(token.rstrip())
+        if glued is not None and (index == 0 or record.pairs):
             record.pairs.append(glued)
             record.lost = sum(_is_metric(parse_pair(later)) for later in tokens[index + 1 :])
             return record if _is_key(record.pairs[0][0]) else None
+        pair = parse_pair(token)
         if pair is not None:
             record.pairs.append(pair)
         elif index < len(tokens) - 1:
@@ -171,7 +175,9 @@ def is_broken_number(token: str) -> bool:
 def _is_step_line(record: Record, first: str) -> bool:
     if record.pairs:
         return _is_key(record.pairs[0][0])
-    return bool(record.broken or record.is_cut) and (is_broken_number(first.strip()) or not first.strip())
+    first = first.strip()
+    is_cut_key = record.is_cut and not record.broken and (not first or (_is_key(first) and "/" in first))
+    return is_cut_key or is_broken_number(first)
 
 
 def _is_key(key: str) -> bool:

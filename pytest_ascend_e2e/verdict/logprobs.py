@@ -9,7 +9,6 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
 
 from ..errors import CheckError
 from ..metrics import Metrics, MetricSeries
@@ -53,17 +52,17 @@ class LogprobLimits:
     start_kl_origin: str = GIVEN
 
     @classmethod
-    def for_dtype(cls, dtype: Literal["bfloat16", "float32"]) -> LogprobLimits:
-        """Return the limits for weights and activations of `dtype` on both sides (the coarser one, where they differ)."""
+    def for_dtype(cls, dtype: str) -> LogprobLimits:
+        """Return the limits for weights and activations of `bfloat16` or `float32`; the coarser, where the sides differ."""
         if dtype == "bfloat16":
             return cls(
                 mean=0.03,
                 max=None,
                 pearson=0.98,
                 start_kl=1e-3,
-                mean_origin="bfloat16: sound runs on Ascend NPUs show 0.004 (dense) to 0.025 (experts); 0.03 is used by public smoke gates",
-                pearson_origin="bfloat16: used by public smoke gates of rollout against training; sound runs show 0.99 and more",
-                start_kl_origin="bfloat16: two passes of a model differ by up to 0.04 in log-prob (2**-8 of logits of 10); k3 of that is 8e-4",
+                mean_origin="bfloat16: public smoke gates use 0.03; sound runs on Ascend NPUs show 0.004 (dense) to 0.025 (MoE)",
+                pearson_origin="bfloat16: used by public smoke gates of rollout against training; sound runs show 0.99",
+                start_kl_origin="bfloat16: log-probs of two passes differ by up to 0.04 (2**-8 of logits of 10); k3 of it is 8e-4",
             )
         if dtype == "float32":
             return cls(
@@ -73,13 +72,13 @@ class LogprobLimits:
                 start_kl=1e-5,
                 mean_origin="float32: simulated runs of verl's trainer with vLLM on CPU show 4e-5; twenty-five times that",
                 max_origin="float32: twenty times the limit of the mean",
-                pearson_origin="float32: simulated runs show 0.996; tiny models spread their probabilities little, which lowers it",
-                start_kl_origin="float32: two passes of a model differ by less than 1e-5 in log-prob, whatever estimator of KL is used",
+                pearson_origin="float32: simulated runs show 0.996; tiny models spread their probabilities little",
+                start_kl_origin="float32: log-probs of two passes of a model differ by less than 1e-5, whatever the estimator",
             )
         raise CheckError(f"dtype {dtype!r} has no limits: expected 'bfloat16' or 'float32', or give LogprobLimits(...)")
 
 
-def check_logprob_consistency(  # what the run was decides what can be said of it
+def check_logprob_consistency(
     metrics: Metrics,
     *,
     has_reference: bool,

@@ -21,7 +21,7 @@ REWARD = "critic/rewards/mean"
 _COLLAPSE_ERRORS = 5.0
 
 
-def check_rewards(  # each is one claim a test may make
+def check_rewards(
     metrics: Metrics,
     *,
     minimum: float | None = None,
@@ -116,12 +116,9 @@ def _collapse(metrics: Metrics, window: int, max_drop: float | None) -> Check:
     if len(series) < 2 * window:
         message = f"{REWARD}: a drop between two windows of {window} steps cannot be seen in {len(series)} training steps"
         return failed(name, message, metric=REWARD)
-    means = [
-        MetricSeries(name=REWARD, steps=series.steps[at : at + window], values=series.values[at : at + window])
-        for at in range(len(series) - window + 1)
-    ]
-    best = max(means, key=MetricSeries.mean)
-    drop = best.mean() - means[-1].mean()
+    means = [math.fsum(series.values[at : at + window]) / window for at in range(len(series) - window + 1)]
+    best = max(range(len(means)), key=means.__getitem__)
+    drop = means[best] - means[-1]
     if max_drop is not None:
         limit = Limit(comparison="<=", value=max_drop, origin=GIVEN)
     else:
@@ -130,6 +127,6 @@ def _collapse(metrics: Metrics, window: int, max_drop: float | None) -> Check:
             f"{_COLLAPSE_ERRORS:g} standard errors of the difference of two windows; noise between neighbouring steps {noise:.2g}"
         )
         limit = Limit(comparison="<=", value=_COLLAPSE_ERRORS * noise * math.sqrt(2 / window), origin=origin)
-    windows = f"steps {shown_steps(best.steps)}) to the last (steps {shown_steps(means[-1].steps)}"
+    windows = f"steps {shown_steps(series.steps[best : best + window])}) to the last (steps {shown_steps(series.steps[-window:])}"
     what = f"{REWARD}: the drop from the best window ({windows})"
     return judged(name, drop, limit, what=what, metric=REWARD)

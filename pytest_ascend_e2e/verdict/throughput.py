@@ -62,10 +62,10 @@ def check_throughput(  # noqa: PLR0913  # each limit is one claim a test may mak
         checks.extend(check_baseline(metrics, own, warmup=warmup, device=device, versions=versions))
     if report_only:
         checks.append(_reported(metrics, devices, warmup))
-    elif minimum is None and step_time_max_s is None and THROUGHPUT not in own and STEP_TIME not in own:
+    elif (minimum, step_time_max_s, memory_max_gb) == (None, None, None) and not own:
         message = (
-            f"nothing limits the speed of this run: give minimum= (tokens per second and device), step_time_max_s=, a baseline of "
-            f"{THROUGHPUT} or {STEP_TIME}, or say report_only=True"
+            "nothing limits this run: give minimum= (tokens per second and device), step_time_max_s=, memory_max_gb=, a baseline, "
+            "or say report_only=True"
         )
         checks.append(failed("throughput.no-limit", message, metric=THROUGHPUT))
     return tuple(checks)

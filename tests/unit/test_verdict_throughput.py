@@ -1,0 +1,117 @@
+"""Throughput: warm-up, limits, baselines, and the devices that verl counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ascend_e2e.errors import CheckError
+from pytest_ascend_e2e.metrics import Metrics
+from pytest_ascend_e2e.records import Check
+from pytest_ascend_e2e.verdict import Baseline, check_throughput
+from tests.fakes.logged_run import DEVICES, logged_run
+
+
+def failures(checks: tuple[Check, ...]) -> dict[str, Check]:
+    return {check.name: check for check in checks if check.is_failed}
+
+
+def baseline_of(metric: str, *figures: float) -> dict[str, Baseline]:
+    return {metric: Baseline.of_runs(metric, figures, date="2026-11-20", commit="0a1b2c", device="A3", versions={"verl": "0.9.1"})}
+
+
+def test_limits_that_are_kept_pass() -> None:
+    checks = check_throughput(Metrics(logged_run(15)), devices=DEVICES, minimum=350, step_time_max_s=45, memory_max_gb=25)
+
+    assert len(checks) == 4
+    assert not failures(checks)
+
+
+def test_a_limit_above_what_was_reached_fails() -> None:
+    failed = failures(check_throughput(Metrics(logged_run(15)), devices=DEVICES, minimum=400))
+
+    assert failed["throughput.tokens"].limit == 400
+    assert "median of steps 2..15" in failed["throughput.tokens"].message
+
+
+def test_the_slow_first_step_does_not_count() -> None:
+    metrics = Metrics(logged_run(2))
+
+    assert not failures(check_throughput(metrics, devices=DEVICES, step_time_max_s=45))
+    assert failures(check_throughput(metrics, devices=DEVICES, step_time_max_s=45, warmup=0))
+
+
+def test_a_warm_up_that_leaves_no_step_fails() -> None:
+    failed = failures(check_throughput(Metrics(logged_run(3)), devices=DEVICES, minimum=1, warmup=3))
+
+    assert "no step is left" in failed["throughput.tokens"].message
+
+
+def test_steps_that_are_too_slow_fail() -> None:
+    assert "throughput.step-time" in failures(check_throughput(Metrics(logged_run(15)), devices=DEVICES, step_time_max_s=40))
+
+
+def test_memory_is_judged_at_its_peak() -> None:
+    rows = logged_run(15)
+    rows[8]["actor/perf/max_memory_allocated_gb"] = 30.0
+
+    failed = failures(check_throughput(Metrics(rows), devices=DEVICES, memory_max_gb=25))
+
+    assert failed["throughput.memory"].step == 8
+
+
+def test_without_any_limit_the_check_fails() -> None:
+    assert set(failures(check_throughput(Metrics(logged_run(15)), devices=DEVICES))) == {"throughput.no-limit"}
+
+
+def test_report_only_shows_the_figure_and_claims_nothing() -> None:
+    checks = check_throughput(Metrics(logged_run(15)), devices=DEVICES, report_only=True)
+
+    assert not failures(checks)
+    assert "reported only" in checks[-1].message
+    assert checks[-1].value is not None
+
+
+@pytest.mark.parametrize("key", ["perf/throughput", "perf/total_num_tokens", "perf/time_per_step"])
+def test_report_only_fails_where_there_is_nothing_to_report(key: str) -> None:
+    rows = {step: {name: value for name, value in row.items() if name != key} for step, row in logged_run(15).items()}
+
+    assert failures(check_throughput(Metrics(rows), devices=DEVICES, report_only=True))
+
+
+def test_a_run_on_fewer_devices_than_it_was_given_fails() -> None:
+    failed = failures(check_throughput(Metrics(logged_run(15)), devices=4 * DEVICES, minimum=1))
+
+    assert "given 16 devices and verl counted 4" in failed["throughput.devices"].message
+
+
+def test_a_throughput_of_zero_fails() -> None:
+    rows = logged_run(15)
+    rows[3]["perf/throughput"] = 0.0
+
+    assert failures(check_throughput(Metrics(rows), devices=DEVICES, minimum=1))["throughput.devices"].step == 3
+
+
+def test_a_baseline_is_a_limit() -> None:
+    metrics = Metrics(logged_run(15))
+
+    assert not failures(check_throughput(metrics, devices=DEVICES, baselines=baseline_of("perf/throughput", 374, 378, 376)))
+    assert failures(check_throughput(metrics, devices=DEVICES, baselines=baseline_of("perf/throughput", 474, 478, 476)))
+
+
+def test_a_baseline_of_another_concern_is_no_limit_here() -> None:
+    checks = check_throughput(
+        Metrics(logged_run(15)), devices=DEVICES, baselines=baseline_of("critic/rewards/mean", 0.3, 0.31, 0.32)
+    )
+
+    assert set(failures(checks)) == {"throughput.no-limit"}
+
+
+@pytest.mark.parametrize("minimum", [0.0, -1.0, float("nan")])
+def test_a_minimum_that_cannot_fail_is_refused(minimum: float) -> None:
+    with pytest.raises(CheckError, match="above 0"):
+        check_throughput(Metrics(logged_run(15)), devices=DEVICES, minimum=minimum)
+
+
+def test_a_run_without_devices_is_refused() -> None:
+    with pytest.raises(CheckError, match="devices 0"):
+        check_throughput(Metrics(logged_run(15)), devices=0, minimum=1)
