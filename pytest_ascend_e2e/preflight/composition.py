@@ -43,7 +43,7 @@ class Composition:
         return loaded if isinstance(loaded, dict) else {}
 
 
-def compose(
+def compose_cases(
     cases: Sequence[Sequence[Override]],
     *,
     deadline: Deadline,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ..deadline import Deadline
 from ..errors import LayoutError
 from ..recipe import GRPO, Inputs, Layout, Megatron, Override, Recipe, plan_layout, to_environment, to_overrides
-from .composition import Composition, compose
+from .composition import Composition, compose_cases
 from .model_rules import ModelFacts, model_problems
 from .sizes import batch_problems
 
@@ -77,7 +77,7 @@ def judge(
 
     `inputs` left out are the names of model and dataset, which is enough to judge; `model_config` is the model's `config.json`,
     where it is at hand. With `python` given, verl's own composition is asked, in a child process of it; for many cases one child
-    is faster: `compose` the overrides of all plans, then `with_composition`.
+    is faster: `compose_cases` with the overrides of all plans, then `with_composition`.
 
     Raises:
         RecipeError: `extra` is misspelled.
@@ -105,7 +105,9 @@ def judge(
     )
     if python is None:
         return plan
-    (composition,) = compose([overrides], deadline=deadline or Deadline.after(_COMPOSITION_S, name="composition"), python=python)
+    (composition,) = compose_cases(
+        [overrides], deadline=deadline or Deadline.after(_COMPOSITION_S, name="composition"), python=python
+    )
     return plan.with_composition(composition)
 
 

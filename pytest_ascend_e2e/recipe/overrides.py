@@ -19,20 +19,29 @@ if TYPE_CHECKING:  # recipe.py checks its overrides here
 
 # Where verl's YAML has a dictionary that takes any key, so that Hydra's append mark needs no thought.
 FREE_DICTIONARIES: tuple[str, ...] = (
-    *(f"{role}.{section}" for role in (ACTOR, REFERENCE, "critic") for section in (
-        "megatron.override_ddp_config", f"megatron.{TRANSFORMER}", "megatron.override_mcore_model_config",
-        "optim.override_optimizer_config", "checkpoint.mbridge_config",
-    )),
-    *(f"{section}.{name}" for section in (f"{ACTOR}.fsdp_config", f"{REFERENCE}.fsdp_config", "critic.fsdp") for name in (
-        "wrap_policy", "turbo_config",
-    )),
-    "actor_rollout_ref.model.override_config", "critic.model.override_config",
-    "actor_rollout_ref.rollout.engine_kwargs", "actor_rollout_ref.rollout.checkpoint_engine.engine_kwargs",
+    *(
+        f"{role}.megatron.override_{name}_config"
+        for role in (ACTOR, REFERENCE, "critic")
+        for name in ("ddp", "transformer", "mcore_model")
+    ),
+    *(f"{role}.{name}" for role in (ACTOR, "critic") for name in ("optim.override_optimizer_config", "checkpoint.mbridge_config")),
+    *(f"{section}.wrap_policy" for section in (f"{ACTOR}.fsdp_config", f"{REFERENCE}.fsdp_config", "critic.fsdp")),
+    "actor_rollout_ref.model.override_config",
+    "critic.model.override_config",
+    "actor_rollout_ref.rollout.engine_kwargs",
+    "actor_rollout_ref.rollout.checkpoint_engine.engine_kwargs",
     "actor_rollout_ref.rollout.custom",
-    "data.apply_chat_template_kwargs", "data.mm_processor_kwargs",
-    "reward.reward_kwargs", "reward.custom_reward_function.reward_kwargs", "reward.reward_model.rollout.engine_kwargs",
-    "trainer.v1.sampler.sampler_kwargs", "ray_kwargs.ray_init", "global_profiler.global_tool_config.torch_memory.kw_args",
-)  # fmt: skip
+    "data.apply_chat_template_kwargs",
+    "data.mm_processor_kwargs",
+    "reward.reward_kwargs",
+    "reward.custom_reward_function.reward_kwargs",
+    "reward.reward_model.rollout.engine_kwargs",
+    "distillation.teacher_models.teacher_model.inference.engine_kwargs",
+    "trainer.v1.sampler.sampler_kwargs",
+    "trainer.v1.sync",
+    "ray_kwargs.ray_init",
+    "global_profiler.global_tool_config.torch_memory.kw_args",
+)
 
 # verl keeps these sections for older entry points; its main_ppo never reads them.
 _LEGACY_SECTIONS = {

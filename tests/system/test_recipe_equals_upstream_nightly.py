@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from pytest_ascend_e2e.deadline import Deadline
-from pytest_ascend_e2e.preflight import Composition, compose, judge
+from pytest_ascend_e2e.preflight import Composition, compose_cases, judge
 from pytest_ascend_e2e.recipe import Recipe
 from tests.e2e_npu import test_nightly
 
@@ -39,7 +39,9 @@ def recipe_of(test: str) -> Recipe:
 def compositions() -> Mapping[str, Composition]:
     plans = [judge(recipe_of(test), DEVICES) for test in REFERENCE]
     deadline = Deadline.after(300, name="composing the nightly cases")
-    return dict(zip(REFERENCE, compose([plan.overrides for plan in plans], deadline=deadline, python=sys.executable), strict=True))
+    return dict(
+        zip(REFERENCE, compose_cases([plan.overrides for plan in plans], deadline=deadline, python=sys.executable), strict=True)
+    )
 
 
 def leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
