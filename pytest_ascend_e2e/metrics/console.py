@@ -49,6 +49,9 @@ class _Reader:
         if len(line) > LONGEST_LINE:
             self._collector.problem(f"line {self._line} is longer than {LONGEST_LINE} bytes: only its start was read")
             line = line[:LONGEST_LINE]
+        if self._open is None and b"step:" not in line:
+            self._last = ""
+            return
         # A progress bar is drawn over and over after carriage returns.
         for part in line.decode("utf-8", errors="replace").rstrip("\r\n").split("\r"):
             text = grammar.plain_text(part).lstrip("\ufeff\x00")

@@ -39,7 +39,7 @@ _LEVELS = r"(?:DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL)"
 _LEVEL = re.compile(rf"\[?{_LEVELS}\]?(?::[\w.]{{0,100}}){{0,3}}:?")
 _LEVEL_END = re.compile(rf"{_LEVELS}:(?:\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d[,.\d]{{0,8}}|[\w.]{{1,100}}):$")
 _RANK = re.compile(r"\[?[A-Za-z_-]{0,40}\d{1,6}\]?:|[\w.-]{1,100} {0,40}\|")
-_BRACKET_END = re.compile(r"\[[^\[\]]{0,120}[\d?][^\[\]]{0,120}\]:?$")
+_BRACKET_END = re.compile(r"\[[^\[\]]{0,120}[\d?/][^\[\]]{0,120}\]:?$")
 _RAY_END = re.compile(r"\([^\s()]{1,200}(?:\([^()]{0,200}\))? pid=\d{1,12}[^()]{0,200}\)$")
 # How much of the text before a step line decides whether it is one.
 _LOOK_BACK = 1000

@@ -22,7 +22,7 @@ Trend = Literal["rises", "falls", "not-rising", "not-falling"]
 
 TRENDS: tuple[Trend, ...] = ("rises", "falls", "not-rising", "not-falling")
 
-# Up to here the distribution is counted out; beyond, the normal one is less than 6e-4 off.
+# Up to here the distribution is counted out; beyond, the normal one is less than 1e-3 off.
 _EXACT_UP_TO = 60
 
 

@@ -37,6 +37,7 @@ def read(*lines: str, ends: bool = True) -> Metrics:
         "2026-05-04 19:20:21,123 - verl - INFO - ",
         "INFO:2026-05-04 19:20:21,123:",
         "[rank0]: ",
+        "[pod/verl-head-a/main] ",
         "0: ",
         "worker-1  | ",
         "Epoch 1/2:  50%|\u2588\u2588\u258c  | 5/10 [00:09<00:09,  1.8s/it]",
