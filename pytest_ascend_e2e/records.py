@@ -149,7 +149,8 @@ class RunRecord:
 
     def to_json(self) -> str:
         """Return the record as JSON with `"schema": 1`; numbers that are not finite are written as text."""
-        return json.dumps({"schema": SCHEMA, **_plain(dataclasses.asdict(self))}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        data = {"schema": SCHEMA, **_plain(dataclasses.asdict(self))}
+        return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str, *, origin: str) -> RunRecord:

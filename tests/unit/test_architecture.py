@@ -22,7 +22,20 @@ LEVELS = {
     "plugin": 5, "cli": 5,
 }  # fmt: skip
 PURE = {"recipe", "metrics", "diagnosis", "verdict"}
-HEAVY = {"torch", "torch_npu", "ray", "verl", "vllm", "transformers", "tokenizers", "datasets", "hydra", "omegaconf", "pandas", "numpy"}
+HEAVY = {
+    "torch",
+    "torch_npu",
+    "ray",
+    "verl",
+    "vllm",
+    "transformers",
+    "tokenizers",
+    "datasets",
+    "hydra",
+    "omegaconf",
+    "pandas",
+    "numpy",
+}
 LAZY = HEAVY | {"pyarrow", "PIL"}
 # Modules that only run in a child process: `python -m ...`, or loaded by the training itself.
 CHILDREN = {"simnpu", "models/tiny", "preflight/compose"}
@@ -99,17 +112,25 @@ def test_pytest_is_imported_only_in_the_plugin(path: Path) -> None:
     assert imports == set() or room_of(path) == "plugin"
 
 
-@pytest.mark.parametrize("path", [path for path in modules() if room_of(path) in PURE], ids=lambda path: path.relative_to(PACKAGE).as_posix())
+@pytest.mark.parametrize(
+    "path", [path for path in modules() if room_of(path) in PURE], ids=lambda path: path.relative_to(PACKAGE).as_posix()
+)
 def test_a_pure_room_touches_neither_files_nor_environment_nor_clock(path: Path) -> None:
     impure = {"os", "io", "time", "subprocess", "socket", "shutil", "tempfile", "datetime", "random"}
-    calls = {node.func.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    calls = {
+        node.func.id
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
 
     assert top_level_imports(path) & impure == set()
     assert calls & {"open", "print", "input", "exec", "eval"} == set()
 
 
 def test_importing_the_package_loads_neither_pytest_nor_a_heavy_library() -> None:
-    code = "import sys, pytest_ascend_e2e; from pytest_ascend_e2e import Recipe; print(*sorted(m.split('.')[0] for m in sys.modules))"
+    code = (
+        "import sys, pytest_ascend_e2e; from pytest_ascend_e2e import Recipe; print(*sorted(m.split('.')[0] for m in sys.modules))"
+    )
 
     loaded = set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
 

@@ -1,0 +1,153 @@
+"""The pytest edge: hooks of a few lines each; what they call stands beside them.
+
+The only room that imports pytest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..errors import E2EError
+from . import collection, guard, junit, signals
+from .concluding import conclude
+from .fixtures import _bench as _bench
+from .fixtures import geometry3k, gsm8k, layout, model_path, npus, run, train
+from .markers import declare_markers
+from .options import add_options, header_lines
+from .outcomes import clean_text
+from .planning import write_plans
+from .state import STATE_KEY, environment, make_state, state_of
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController  # xdist may be switched off
+
+__all__ = ["geometry3k", "gsm8k", "layout", "model_path", "npus", "run", "train"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the settings, load the catalogue, find the runner."""
+    declare_markers(config)
+    try:
+        config.stash[STATE_KEY] = make_state(config, environment())
+    except E2EError as error:
+        raise pytest.UsageError(str(error)) from error
+    signals.end_on_sigterm(config)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Controller(config), "ascend_e2e_controller")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Tell an xdist worker which runner was found, so that devices are asked once."""
+    state = state_of(node.config)
+    node.workerinput["e2e_runner"] = state.runner.name if state.runner else ""
+    node.workerinput["e2e_runner_origin"] = state.runner_origin
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: WorkerController, ids: Sequence[str]) -> None:
+    """Remember what must have a result at the end: the controller collects nothing itself."""
+    state_of(node.config).guard.collected |= set(ids)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Show the runner and every setting that is not the default."""
+    state = state_of(config)
+    name = "every case on its own" if state.runner is None else state.runner.name
+    return [f"runner: {name} ({state.runner_origin})", *header_lines(state.found)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Show a mistake in a recipe as its text, without a traceback."""
+    report = yield
+    call: Any = getattr(report, "call", None)
+    text = clean_text(call.excinfo, collector.config.rootpath) if call is not None and call.excinfo is not None else None
+    if text is not None:
+        report.longrepr = text
+    return report
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Refuse a wrong marker: at this point it becomes one clean line, with and without xdist."""
+    try:
+        collection.check_marker(metafunc)
+    except E2EError as error:
+        raise pytest.Collector.CollectError(str(error)) from error
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep the case with its item, and give a nightly case the marker `nightly`."""
+    collection.keep_case(item)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip the cases of other runners, with the reason."""
+    collection.skip_other_runners(items, state_of(config))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Remember what must have a result at the end."""
+    state_of(session.config).guard.collected |= {item.nodeid for item in session.items}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """In plan mode, judge the case here and set nothing up."""
+    collection.plan_at_setup(item, state_of(item.config))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Conclude the trainings of a test when its body has ended, whichever way."""
+    try:
+        result = yield
+    except BaseException:
+        conclude(item, is_body_passed=False)
+        raise
+    conclude(item, is_body_passed=True)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show an error of ours as its text, without a traceback."""
+    report = yield
+    text = clean_text(call.excinfo, item.config.rootpath) if call.excinfo is not None and report.failed else None
+    if text is not None:
+        report.longrepr = text
+    return report
+
+
+class Controller:
+    """The hooks of the one process that sees every report: the controller under xdist, else the only one."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count the report, and hand its properties to the JUnit file where that file's schema has a place for them."""
+        state_of(self._config).guard.saw_report(report)
+        junit.place_properties(self._config, report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Turn a session red in which something did not happen."""
+        guard.close(session, state_of(self._config))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the plans, and why the closing check is red."""
+        write_plans(terminalreporter, state_of(self._config).guard.planned)
+        guard.tell(terminalreporter, state_of(self._config))

@@ -1,0 +1,74 @@
+"""What happens to cases while tests are collected: the marker is checked, the case kept, other runners' cases skipped."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..errors import E2EError
+from .guard import CASE_PROPERTY
+from .markers import CASE_KEY, case_of
+from .planning import plan_case
+from .state import State, state_of
+
+
+def check_marker(metafunc: pytest.Metafunc) -> None:
+    """Read the marker of a test function before its items exist.
+
+    Raises:
+        E2EError: the marker has a wrong argument, or names a runner that nobody knows.
+    """
+    definition = metafunc.definition
+    case = case_of(definition, definition.nodeid)
+    if case is None:
+        return
+    catalogue = state_of(metafunc.config).catalogue
+    problems = []
+    for name in case.runners:
+        try:
+            catalogue.get(name)
+        except E2EError as error:
+            problems += [f"@{case.tier.value} of {case.name}: {problem}" for problem in error.problems]
+    if problems:
+        raise E2EError(*problems)
+
+
+def keep_case(item: pytest.Item) -> None:
+    """Keep the case with its item; a nightly case gets the marker `nightly` before -m looks at it."""
+    if not isinstance(item, pytest.Function):
+        return
+    case = case_of(item, item.nodeid)
+    if case is None:
+        return
+    item.stash[CASE_KEY] = case
+    item.user_properties.append((CASE_PROPERTY, case.tier.value))
+    if case.tier.value == "npu_nightly":
+        item.add_marker("nightly")
+    if item.get_closest_marker("timeout") is None:
+        settings = state_of(item.config).settings
+        limit_s = (case.timeout_s or settings.run_timeout_s) + settings.lease_timeout_s + PREPARATION_S
+        item.add_marker(pytest.mark.timeout(limit_s, method="signal"))
+
+
+# What preparing a dataset and a tiny model may take before the deadlines of the training itself begin.
+PREPARATION_S = 1800.0
+
+
+def skip_other_runners(items: list[pytest.Item], state: State) -> None:
+    """Give every case that this session's runner does not serve a skip with the reason."""
+    for item in items:
+        case = item.stash.get(CASE_KEY, None)
+        if case is None or state.runner is None or state.runner.name in case.runners:
+            continue
+        needs = " or ".join(f"{name} ({state.catalogue.get(name).devices} devices)" for name in case.runners)
+        item.add_marker(pytest.mark.skip(reason=f"needs {needs}; this session runs on {state.runner.name} ({state.runner_origin})"))
+
+
+def plan_at_setup(item: pytest.Item, state: State) -> None:
+    """In plan mode, judge a case with a recipe before anything is set up; a test that is no case is skipped."""
+    if not state.is_plan:
+        return
+    case = item.stash.get(CASE_KEY, None)
+    if case is None:
+        pytest.skip("not a case: nothing to plan")
+    if case.recipe is not None:
+        plan_case(item, case, case.recipe, state)

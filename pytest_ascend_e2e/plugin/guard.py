@@ -1,0 +1,69 @@
+"""The closing check: a session is never green because something did not happen.
+
+Red are: a session with an asked-for runner in which no case ran, and a collected test without a result (an xdist worker that
+died without a word, a report that could not be sent). Must not know: why a case is red; that is told with the case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from .state import State  # which holds a Guard
+
+SHOWN = 5
+
+# What travels with a report: that its test is a case, and in plan mode the plan as text.
+CASE_PROPERTY = "e2e_tier"
+PLAN_PROPERTY = "e2e_plan"
+
+
+@dataclass(kw_only=True, slots=True)
+class Guard:
+    """Counts what was collected, what has a result, and which cases ran."""
+
+    collected: set[str] = field(default_factory=set)
+    finished: set[str] = field(default_factory=set)
+    cases: set[str] = field(default_factory=set)
+    ran: set[str] = field(default_factory=set)
+    planned: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def saw_report(self, report: pytest.TestReport) -> None:
+        """Count a report: a test is finished by its teardown; a case ran when its training was reached."""
+        if report.when == "teardown":
+            self.finished.add(report.nodeid)
+            self.planned += [str(value) for name, value in report.user_properties if name == PLAN_PROPERTY]
+        if any(name == CASE_PROPERTY for name, _ in report.user_properties):
+            self.cases.add(report.nodeid)
+            if (report.when == "call" and not report.skipped) or (report.when == "setup" and report.failed):
+                self.ran.add(report.nodeid)
+
+
+def close(session: pytest.Session, state: State) -> None:
+    """Turn the session red where something did not happen; a session that is red already needs no more."""
+    config, guard = session.config, state.guard
+    if config.getoption("collectonly") or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        return
+    silent = sorted(guard.collected - guard.finished)
+    if silent:
+        more = f" and {len(silent) - SHOWN} more" if len(silent) > SHOWN else ""
+        guard.problems.append(f"{len(silent)} collected test(s) without a result: {', '.join(silent[:SHOWN])}{more}")
+    asked_for = state.found["runner"].source in (state.found["runner"].option.flag, state.found["runner"].option.variable)
+    if asked_for and not state.is_plan and not guard.ran:
+        guard.problems.append(
+            f"no case ran on {state.settings.runner}: {len(guard.cases)} case(s) selected, all skipped; -rs shows why"
+        )
+    if state.is_plan and not guard.planned:
+        guard.problems.append("no case was planned: the selection holds none")
+    if guard.problems:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def tell(terminalreporter: pytest.TerminalReporter, state: State) -> None:
+    """Print why the closing check made the session red."""
+    for problem in state.guard.problems:
+        terminalreporter.write_line(f"ascend-e2e: {problem}", red=True, bold=True)

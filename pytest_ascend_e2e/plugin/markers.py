@@ -1,0 +1,112 @@
+"""The two markers of a case, as decorators with typed arguments, and how an item's marker becomes a Case.
+
+A wrong argument is no exception here: it is kept with the mark and told at collection as one line, whichever way it was written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..errors import E2EError
+from ..session import Case, Tier, case_from_arguments
+
+if TYPE_CHECKING:
+    from ..recipe import Recipe
+
+CASE_KEY = pytest.StashKey[Case]()
+
+_NOT_GIVEN = object()
+
+
+def npu_nightly(
+    *misplaced: object,
+    runner: str | tuple[str, ...] | object = _NOT_GIVEN,
+    recipe: Recipe | object = _NOT_GIVEN,
+    nodes: int | object = _NOT_GIVEN,
+    timeout: float | str | object = _NOT_GIVEN,
+    silence: float | str | object = _NOT_GIVEN,
+    estimate: float | str | object = _NOT_GIVEN,
+    **unknown: object,
+) -> pytest.MarkDecorator:
+    """Mark a test as a nightly case; it then has the marker `nightly` as well.
+
+    Args:
+        *misplaced: none are accepted; told at collection.
+        runner: name of the kind of machine, or a tuple of which any will do.
+        recipe: what to train; left out where the test builds its recipes itself and trains them with `train`.
+        nodes: number of hosts.
+        timeout: longest time of one training: seconds, or a text such as "3h".
+        silence: longest time without a sign of life.
+        estimate: how long the case is expected to hold its devices.
+        **unknown: none are accepted; told at collection.
+    """
+    given = {
+        "runner": runner,
+        "recipe": recipe,
+        "nodes": nodes,
+        "timeout": timeout,
+        "silence": silence,
+        "estimate": estimate,
+        **unknown,
+    }
+    return _mark("npu_nightly", misplaced, given)
+
+
+def npu_e2e(
+    *misplaced: object,
+    runner: str | tuple[str, ...] | object = _NOT_GIVEN,
+    recipe: Recipe | object = _NOT_GIVEN,
+    nodes: int | object = _NOT_GIVEN,
+    timeout: float | str | object = _NOT_GIVEN,
+    silence: float | str | object = _NOT_GIVEN,
+    estimate: float | str | object = _NOT_GIVEN,
+    **unknown: object,
+) -> pytest.MarkDecorator:
+    """Mark a test as a case of the pull-request tier; the arguments are those of `npu_nightly`."""
+    given = {
+        "runner": runner,
+        "recipe": recipe,
+        "nodes": nodes,
+        "timeout": timeout,
+        "silence": silence,
+        "estimate": estimate,
+        **unknown,
+    }
+    return _mark("npu_e2e", misplaced, given)
+
+
+def _mark(name: str, misplaced: tuple[object, ...], given: dict[str, object]) -> pytest.MarkDecorator:
+    kwargs = {key: value for key, value in given.items() if value is not _NOT_GIVEN}
+    mark: pytest.MarkDecorator = getattr(pytest.mark, name)
+    if len(misplaced) == 1 and callable(misplaced[0]) and not kwargs:
+        # `@npu_nightly` without brackets: the test must stay a test, so that its missing runner can be told.
+        marked: pytest.MarkDecorator = mark(misplaced[0])
+        return marked
+    return mark.with_args(*misplaced, **kwargs)
+
+
+def declare_markers(config: pytest.Config) -> None:
+    """Make the markers known, so that --strict-markers accepts them."""
+    for line in (
+        "npu_nightly(runner, recipe=None, nodes=1, timeout=None, silence=None, estimate=None): a nightly case; implies nightly",
+        "npu_e2e(runner, recipe=None, nodes=1, timeout=None, silence=None, estimate=None): a case of the pull-request tier",
+        "nightly: set by npu_nightly",
+    ):
+        config.addinivalue_line("markers", line)
+
+
+def case_of(node: pytest.Item | pytest.Function, name: str) -> Case | None:
+    """Return the case that an item's own marker describes, None where it has none.
+
+    Raises:
+        E2EError: a wrong argument, or a marker of both tiers.
+    """
+    found = [(tier, mark) for tier in Tier for mark in node.iter_markers(tier.value)]
+    if not found:
+        return None
+    if len({tier for tier, _ in found}) > 1:
+        raise E2EError(f"{name} has both @npu_nightly and @npu_e2e; a case belongs to one tier: keep one of them")
+    tier, closest = found[0]
+    return case_from_arguments(name, tier, closest.args, closest.kwargs)

@@ -1,0 +1,208 @@
+"""The settings of the plugin: each declared once, with its flag, its variable, its ini key and its default.
+
+Precedence: flag, variable, ini, default (a marker's own arguments stand above all and are read with the case). An error names
+the source that holds the wrong value.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ..deadline import parse_duration
+from ..errors import SettingsError
+from ..runners import DEFAULT_LOCK_DIR
+from ..session import Settings
+
+PROGRESS = ("auto", "live", "lines", "off")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Option:
+    """One setting: `name` gives flag, variable and ini key; `read` turns a text into the value or raises ValueError."""
+
+    name: str
+    read: Callable[[str], object]
+    default: str | None
+    help: str
+    metavar: str
+    short: str | None = None
+
+    @property
+    def flag(self) -> str:
+        """Return the flag as it is typed."""
+        return self.short or f"--e2e-{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """Return the environment variable."""
+        return f"ASCEND_E2E_{self.name.upper().replace('-', '_')}"
+
+    @property
+    def ini(self) -> str:
+        """Return the key in the ini file."""
+        return f"e2e_{self.name.replace('-', '_')}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """The value of an option in this session, and where it came from ("default" for the default)."""
+
+    option: Option
+    value: object
+    text: str
+    source: str
+
+
+def _path(text: str) -> Path:
+    return Path(os.path.expandvars(text)).expanduser().absolute()
+
+
+def _existing_file(text: str) -> Path:
+    path = _path(text)
+    if not path.is_file():
+        raise ValueError(f"{text!r} cannot be used: no such file")
+    return path
+
+
+def _program(text: str) -> str:
+    path = Path(text).expanduser()
+    if not (path.is_file() and os.access(path, os.X_OK)):
+        raise ValueError(f"{text!r} cannot be used: expected the path of a Python interpreter")
+    return str(path)
+
+
+def _progress(text: str) -> str:
+    if text not in PROGRESS:
+        raise ValueError(f"{text!r} cannot be used: expected one of {', '.join(PROGRESS)}")
+    return text
+
+
+OPTIONS = (
+    Option(
+        name="runner", short="--runner", read=str, default=None, metavar="NAME",
+        help="run the cases of this runner, e.g. a3-16 or sim-2 (default: found from the devices)",
+    ),
+    Option(
+        name="runners-file", read=_existing_file, default=None, metavar="FILE",
+        help="YAML file with runners of your own, added to the catalogue",
+    ),
+    Option(name="run-root", read=_path, default="e2e-runs", metavar="DIR", help="directory that gets one directory per run"),
+    Option(
+        name="cache-root", read=_path, default="~/.cache/ascend-e2e", metavar="DIR",
+        help="cache of prepared datasets and tiny models",
+    ),
+    Option(
+        name="models-root", read=_path, default="~/.cache/models", metavar="DIR",
+        help="directory of the weights: <root>/<organisation>/<model>",
+    ),
+    Option(
+        name="datasets-root", read=_path, default="~/.cache/datasets", metavar="DIR",
+        help="directory of the raw datasets: <root>/hiyouga/geometry3k, <root>/openai/gsm8k",
+    ),
+    Option(
+        name="lock-dir", read=_path, default=str(DEFAULT_LOCK_DIR), metavar="DIR",
+        help="directory of the device locks; one for the whole host",
+    ),
+    Option(
+        name="python", read=_program, default=sys.executable, metavar="FILE",
+        help="Python interpreter of the training environment",
+    ),
+    Option(name="run-timeout", read=parse_duration, default="3h", metavar="TIME", help="longest time one training may take"),
+    Option(
+        name="silence-timeout", read=parse_duration, default="20m", metavar="TIME",
+        help="longest time a training may print nothing",
+    ),
+    Option(name="lease-timeout", read=parse_duration, default="2h", metavar="TIME", help="longest wait for free devices"),
+    Option(
+        name="progress", read=_progress, default="auto", metavar="MODE",
+        help="how a running training is shown: auto, live, lines or off",
+    ),
+)  # fmt: skip
+PLAN_HELP = "judge the selected cases without a device and without training; exit status 1 if one cannot work"
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare flags and ini keys."""
+    group = parser.getgroup("ascend-e2e", "end-to-end tests of RL training on Ascend NPUs")
+    for option in OPTIONS:
+        text = f"{option.help} [{option.variable}, {option.ini}]" + (
+            "" if option.default is None else f" (default: {option.default})"
+        )
+        group.addoption(option.flag, dest=option.ini, default=None, metavar=option.metavar, help=text.replace("%", "%%"))
+        parser.addini(option.ini, option.help, default=None)
+    group.addoption("--e2e-plan", dest="e2e_plan", action="store_true", help=PLAN_HELP)
+
+
+def read_settings(config: pytest.Config, environ: Mapping[str, str]) -> dict[str, Setting]:
+    """Return every option's value with its source.
+
+    Raises:
+        SettingsError: with one text for each value that cannot be used.
+    """
+    found: dict[str, Setting] = {}
+    problems: list[str] = []
+    for option in OPTIONS:
+        text, source = _given(option, config, environ)
+        try:
+            value = None if text is None else option.read(text)
+        except ValueError as error:
+            problems.append(f"{source}: {error}")
+            continue
+        found[option.name] = Setting(option=option, value=value, text=text or "", source=source)
+    if problems:
+        raise SettingsError(*problems)
+    return found
+
+
+def _given(option: Option, config: pytest.Config, environ: Mapping[str, str]) -> tuple[str | None, str]:
+    flag = config.getoption(option.ini)
+    if flag is not None:
+        return str(flag), option.flag
+    if environ.get(option.variable):
+        return environ[option.variable], option.variable
+    ini = config.getini(option.ini)
+    if ini:
+        return str(ini), f"{option.ini} in {config.inipath}"
+    return option.default, "default"
+
+
+def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
+    """Return the settings as values; a relative default path is taken from the root directory of the session."""
+
+    def path(name: str) -> Path:
+        setting = found[name]
+        if setting.source == "default" and not setting.text.startswith(("~", "/")):
+            return rootpath / setting.text
+        return _path(setting.text)
+
+    def seconds(name: str) -> float:
+        return parse_duration(found[name].text)
+
+    runners_file = found["runners-file"].text
+    return Settings(
+        runner=found["runner"].text or None,
+        runners_file=_path(runners_file) if runners_file else None,
+        run_root=path("run-root"),
+        cache_root=path("cache-root"),
+        models_root=path("models-root"),
+        datasets_root=path("datasets-root"),
+        lock_dir=path("lock-dir"),
+        python=found["python"].text,
+        run_timeout_s=seconds("run-timeout"),
+        silence_timeout_s=seconds("silence-timeout"),
+        lease_timeout_s=seconds("lease-timeout"),
+    )
+
+
+def header_lines(found: Mapping[str, Setting]) -> list[str]:
+    """Return one line for the header with every setting that is not the default, empty if there is none."""
+    given = [
+        f"{setting.option.flag} {setting.text} ({setting.source})" for setting in found.values() if setting.source != "default"
+    ]
+    return [f"ascend-e2e: {', '.join(given)}"] if given else []

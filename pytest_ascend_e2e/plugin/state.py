@@ -1,0 +1,90 @@
+"""What the plugin keeps for a session: one object in the configuration's stash.
+
+Made once in `pytest_configure`; on an xdist worker from what the controller found, so that devices are asked once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from ..errors import E2EError
+from ..runners import Catalogue, Runner, find_devices, load_catalogue, pick_runner
+from ..session import Settings
+from .guard import Guard
+from .options import Setting, read_settings, settings_of
+
+STATE_KEY = pytest.StashKey["State"]()
+
+DEFAULT_SIMULATION = "sim-2"
+
+
+@dataclass(kw_only=True, slots=True)
+class State:
+    """The settings, the runners, and what was seen of the tests.
+
+    `runner` is None in plan mode without an asked-for runner, where each case is judged on its own; `runner_origin` says how it was
+    chosen.
+    """
+
+    settings: Settings
+    found: Mapping[str, Setting]
+    catalogue: Catalogue
+    runner: Runner | None
+    runner_origin: str
+    is_plan: bool
+    guard: Guard = field(default_factory=Guard)
+
+
+def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
+    """Return the state of this session.
+
+    Raises:
+        E2EError: a setting, the catalogue or the runner cannot be used.
+    """
+    found = read_settings(config, environ)
+    settings = settings_of(found, config.rootpath)
+    catalogue = load_catalogue(settings.runners_file)
+    worker = getattr(config, "workerinput", None)
+    is_plan = bool(config.getoption("e2e_plan"))
+    if settings.runner is not None:
+        try:
+            runner: Runner | None = catalogue.get(settings.runner)
+        except E2EError as error:
+            raise type(error)(f"{found['runner'].source}: {error}") from error
+        origin = found["runner"].source
+    elif worker is not None:
+        name, origin = worker["e2e_runner"], worker["e2e_runner_origin"]
+        runner = catalogue.get(name) if name else None
+    elif is_plan:
+        runner, origin = None, "every case on its own runner"
+    else:
+        runner, origin = _from_devices(catalogue, environ)
+    return State(settings=settings, found=found, catalogue=catalogue, runner=runner, runner_origin=origin, is_plan=is_plan)
+
+
+def _from_devices(catalogue: Catalogue, environ: Mapping[str, str]) -> tuple[Runner | None, str]:
+    """Find the runner from the devices; a host without any gets simulated NPUs, a host whose NPUs cannot be told an error."""
+    devices = find_devices(environ)
+    if not devices.devices:
+        return catalogue.get(DEFAULT_SIMULATION), f"no NPU here: {devices.reason}"
+    return pick_runner(catalogue, devices), f"found {len(devices.devices)} NPUs"
+
+
+def state_of(config: pytest.Config) -> State:
+    """Return the state that `pytest_configure` made."""
+    return config.stash[STATE_KEY]
+
+
+def environment() -> Mapping[str, str]:
+    """Return the environment of this process: the one place of the plugin that reads it."""
+    return dict(os.environ)
+
+
+def relative(path: Path, config: pytest.Config) -> str:
+    """Return a path as a reader in the session's root directory types it."""
+    return str(path.relative_to(config.rootpath)) if config.rootpath in path.parents else str(path)

@@ -1,0 +1,25 @@
+"""Records in, text out: what a terminal, a JUnit file and a log show.
+
+Must not know: pytest, or how a record was made.
+"""
+
+from __future__ import annotations
+
+from .failure import checks_table, failure_text, headline
+from .junit import PREFIX, Property, properties
+from .plan import plan_text
+from .progress import progress_line
+from .tables import number, table
+
+__all__ = [
+    "PREFIX",
+    "Property",
+    "checks_table",
+    "failure_text",
+    "headline",
+    "number",
+    "plan_text",
+    "progress_line",
+    "properties",
+    "table",
+]

@@ -1,0 +1,62 @@
+"""Why a case is red, as text: the one line first, then what happened, the failed checks, and how to repeat it.
+
+Must not know: pytest. The text is plain, without colour, so that a terminal, a JUnit file and a mail show the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..deadline import format_duration
+from ..records import Check, RunRecord
+from .tables import number, table
+
+
+def headline(record: RunRecord) -> str:
+    """Return the one line that says why a run is red; for a run that is not, the line that says so."""
+    if not record.is_completed:
+        cause = record.end_reason
+        if record.diagnosis is not None:
+            whose = "infra" if record.diagnosis.infra else "product"
+            cause = f"{record.diagnosis.kind.value} ({whose}): {record.diagnosis.line or record.end_reason}"
+        return f"training failed: {cause}"
+    failed = [check for check in record.checks if check.is_failed]
+    if failed:
+        first = failed[0]
+        return f"{len(failed)} of {len(record.checks)} checks failed, first {first.name}: {first.message}"
+    return f"all {len(record.checks)} checks passed"
+
+
+def checks_table(checks: Sequence[Check]) -> list[str]:
+    """Return the lines of the table of these checks: name, metric, value, limit, step, and below it each one's sentence."""
+    rows = [
+        (
+            check.name,
+            check.metric or "-",
+            number(check.value),
+            f"{check.comparison} {number(check.limit)}".strip() if check.limit is not None else "-",
+            "-" if check.step is None else str(check.step),
+        )
+        for check in checks
+    ]
+    lines = table(("check", "metric", "value", "limit", "step"), rows, right=(2, 4))
+    for check in checks:
+        lines.append(f"{check.name}: {check.message}")
+        if check.origin:
+            lines.append(f"  limit from: {check.origin}")
+    return lines
+
+
+def failure_text(record: RunRecord) -> str:
+    """Return all that a reader of a red case needs, the one line first."""
+    lines = [headline(record)]
+    if record.diagnosis is not None and record.diagnosis.advice:
+        lines.append(f"what to do: {record.diagnosis.advice}")
+    reached = "no step" if record.last_step is None else f"step {record.last_step}"
+    lines.append(f"run: {record.end_reason} after {format_duration(record.duration_s)}, at {reached} of {record.steps}")
+    failed = [check for check in record.checks if check.is_failed]
+    if failed:
+        lines += ["", *checks_table(failed), ""]
+    lines += [f"problem: {problem}" for problem in record.problems]
+    lines += [f"log: {record.run_dir}/train.log", f"repeat: {record.rerun_command}"]
+    return "\n".join(lines)

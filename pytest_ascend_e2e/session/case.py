@@ -1,0 +1,107 @@
+"""One case: what a test asked for by its marker.
+
+Must not know: pytest's marker objects; `plugin/` hands over plain arguments.
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..deadline import parse_duration
+from ..errors import E2EError
+from ..recipe import Recipe
+
+
+class Tier(enum.Enum):
+    """The tier of a case, named as its marker."""
+
+    NIGHTLY = "npu_nightly"
+    PULL_REQUEST = "npu_e2e"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """A test that trains.
+
+    `runners` holds the names of which any will do. `recipe` is None where the test builds its recipes itself. Durations are in
+    seconds; None means the session's setting. `estimate_s` is how long the case is expected to hold its devices.
+    """
+
+    name: str
+    tier: Tier
+    runners: tuple[str, ...]
+    recipe: Recipe | None = None
+    nodes: int = 1
+    timeout_s: float | None = None
+    silence_s: float | None = None
+    estimate_s: float | None = None
+
+
+ARGUMENTS = ("runner", "recipe", "nodes", "timeout", "silence", "estimate")
+
+
+def case_from_arguments(name: str, tier: Tier, args: Sequence[object], kwargs: Mapping[str, object]) -> Case:
+    """Return the case that the arguments of a marker describe.
+
+    Raises:
+        E2EError: with one text for each wrong argument.
+    """
+    problems: list[str] = []
+    if args:
+        problems.append(f"takes no positional argument, got {args[0]!r}; write runner={args[0]!r}")
+    for key in kwargs:
+        if key not in ARGUMENTS:
+            near = difflib.get_close_matches(key, ARGUMENTS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"accepted are {', '.join(ARGUMENTS)}"
+            problems.append(f"has no argument {key!r}; {hint}")
+    runners = _runners(kwargs, problems)
+    recipe = kwargs.get("recipe")
+    if recipe is not None and not isinstance(recipe, Recipe):
+        problems.append(f"recipe={recipe!r} is a {type(recipe).__name__}; expected a Recipe(...)")
+    nodes = kwargs.get("nodes", 1)
+    if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
+        problems.append(f"nodes={nodes!r}: expected a whole number of 1 or more")
+    timeout_s, silence_s, estimate_s = (_duration(key, kwargs.get(key), problems) for key in ("timeout", "silence", "estimate"))
+    if problems or not isinstance(nodes, int) or not (recipe is None or isinstance(recipe, Recipe)):
+        raise E2EError(*(f"@{tier.value} of {name} {problem}" for problem in problems))
+    return Case(
+        name=name,
+        tier=tier,
+        runners=runners,
+        recipe=recipe,
+        nodes=nodes,
+        timeout_s=timeout_s,
+        silence_s=silence_s,
+        estimate_s=estimate_s,
+    )
+
+
+def _runners(kwargs: Mapping[str, object], problems: list[str]) -> tuple[str, ...]:
+    given = kwargs.get("runner")
+    names = (given,) if isinstance(given, str) else given
+    if isinstance(names, (tuple, list)) and names and all(isinstance(name, str) and name for name in names):
+        return tuple(names)
+    if given is None:
+        problems.append('needs a runner, e.g. runner="a3-16", or a tuple of which any will do')
+    else:
+        problems.append(f'runner={given!r}: expected the name of a runner such as "a3-16", or a tuple of names')
+    return ()
+
+
+def _duration(key: str, given: object, problems: list[str]) -> float | None:
+    if given is None:
+        return None
+    if isinstance(given, (int, float)) and not isinstance(given, bool) and given > 0:
+        return float(given)
+    try:
+        return parse_duration(given) if isinstance(given, str) else _refuse(given)
+    except ValueError as error:
+        problems.append(f"{key}={error}")
+        return None
+
+
+def _refuse(given: object) -> float:
+    raise ValueError(f"{given!r} cannot be used: expected a positive duration such as 90, 15m or 2h")

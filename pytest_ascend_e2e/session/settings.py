@@ -1,0 +1,30 @@
+"""What a session was asked for: values only, already read and checked.
+
+Must not know: where a value came from (flag, variable, ini file); `plugin/` reads and explains that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """The settings of one session.
+
+    Durations are in seconds. `runner` is None where it is to be found from the devices; `runners_file` is the user's own addition
+    to the catalogue; `python` is the interpreter of the training environment.
+    """
+
+    runner: str | None
+    runners_file: Path | None
+    run_root: Path
+    cache_root: Path
+    models_root: Path
+    datasets_root: Path
+    lock_dir: Path
+    python: str
+    run_timeout_s: float
+    silence_timeout_s: float
+    lease_timeout_s: float

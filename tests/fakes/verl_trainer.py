@@ -1,0 +1,78 @@
+"""A stand-in for `python -m verl.trainer.main_ppo`: reads its overrides, prints step lines, writes verl's JSONL.
+
+Told what to do by the variable FAKE_TRAINER, a comma-separated list: `flat` (reward does not rise), `nan@N` (a NaN at step N),
+`crash@N` (a Python error after step N), `kill@N` (SIGKILL to itself), `stop@N` (ends green too early), `drift@N` (rollout and
+training disagree from step N), `wrong-reference` (KL at step 1), `without:KEY` (never prints a metric), `slow` (waits between
+steps), `silent` (hangs without a word after step 1).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+
+def wishes() -> dict[str, str]:
+    pairs = [wish.replace(":", "@").partition("@") for wish in os.environ.get("FAKE_TRAINER", "").split(",") if wish]
+    return {name: value for name, _, value in pairs}
+
+
+def metrics_of(step: int, steps: int, wish: dict[str, str], rng: random.Random) -> dict[str, float]:
+    drift = "drift" in wish and step >= int(wish["drift"])
+    reward = 0.2 if "flat" in wish else 0.2 + 0.4 * step / steps
+    reward += rng.uniform(-0.02, 0.02)
+    data = {
+        "training/global_step": float(step),
+        "critic/rewards/mean": reward,
+        "critic/rewards/max": 1.0,
+        "critic/rewards/min": 0.0,
+        "actor/grad_norm": 0.5 + rng.random() / 10,
+        "actor/entropy": 1.0,
+        "actor/kl_loss": 0.05 if "wrong-reference" in wish else 0.001 * (step - 1),
+        "training/rollout_probs_diff_valid": 1.0,
+        "training/rollout_probs_diff_mean": 0.2 if drift else 0.004,
+        "training/rollout_probs_diff_max": 0.9 if drift else 0.05,
+        "training/rollout_actor_probs_pearson_corr": 0.5 if drift else 0.999,
+        "perf/throughput": 100.0 + rng.random(),
+        "timing_s/step": 2.0 + rng.random() / 10,
+        "actor/perf/max_memory_allocated_gb": 20.0,
+        "response/aborted_ratio": 0.0,
+    }
+    if wish.get("nan") == str(step):
+        data["actor/grad_norm"] = float("nan")
+    return {key: value for key, value in data.items() if key != wish.get("without")}
+
+
+def main() -> int:
+    overrides = dict(argument.lstrip("+").partition("=")[::2] for argument in sys.argv[1:])
+    steps = int(overrides["trainer.total_training_steps"])
+    wish = wishes()
+    rng = random.Random(7)  # noqa: S311  # noise of a fake, not a secret
+    with Path(os.environ["VERL_FILE_LOGGER_PATH"]).open("w") as jsonl:
+        for step in range(1, steps + 1):
+            data = metrics_of(step, steps, wish, rng)
+            line = " - ".join([f"step:{step}", *(f"{key}:{value}" for key, value in data.items())])
+            print(f"(TaskRunnerV1 pid={os.getpid()}) {line}", flush=True)
+            plain = {key: None if value != value else value for key, value in data.items()}  # noqa: PLR0124  # verl's logger writes null for NaN
+            jsonl.write(json.dumps({"step": step, "data": plain}) + "\n")
+            jsonl.flush()
+            if wish.get("stop") == str(step):
+                return 0
+            if wish.get("kill") == str(step):
+                os.kill(os.getpid(), signal.SIGKILL)
+            if wish.get("crash") == str(step):
+                raise ValueError("reward function returned no score for 3 of 8 samples")
+            if "silent" in wish:
+                time.sleep(600)
+            if "slow" in wish:
+                time.sleep(1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

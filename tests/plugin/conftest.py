@@ -1,0 +1,105 @@
+"""A made-up NPU host for the tests of what pytest does with the plugin: two devices, one model, gsm8k, a trainer that is a fake."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+FAKES = Path(__file__).parent.parent / "fakes"
+
+RUNNERS = """
+schema: 1
+runners:
+  toy-2:
+    devices: 2
+    chip: Ascend910B
+    dies_per_card: 1
+    memory_gb: 64
+    ci_label: linux-aarch64-toy-2
+    cpus: 8
+    host_memory_gb: 64
+  toy-4:
+    devices: 4
+    chip: Ascend910B
+    dies_per_card: 1
+    memory_gb: 64
+    ci_label: linux-aarch64-toy-4
+    cpus: 8
+    host_memory_gb: 64
+"""
+
+HEADER = """
+from pytest_ascend_e2e import FSDP2, GRPO, Recipe, Vllm, npu_e2e, npu_nightly
+
+
+def recipe(steps=10, **more):
+    return Recipe(
+        **{
+            "algorithm": GRPO(use_kl_loss=True, kl_loss_coef=0.01),
+            "model": "acme/tiny",
+            "dataset": "gsm8k",
+            "engine": FSDP2(),
+            "rollout": Vllm(tp=1, n=4),
+            "train_batch_size": 8,
+            "max_prompt_length": 128,
+            "max_response_length": 64,
+            "steps": steps,
+            **more,
+        }
+    )
+
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """The made-up host; `cases` writes a test file and `run` runs pytest on it."""
+
+    pytester: pytest.Pytester
+    root: Path
+
+    def cases(self, body: str, *, name: str = "test_cases") -> Path:
+        return self.pytester.makepyfile(**{name: HEADER + body})
+
+    def run(self, *args: str) -> pytest.RunResult:
+        return self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *args)
+
+
+@pytest.fixture
+def host(pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Host:
+    root = tmp_path_factory.mktemp("host")
+    python = root / "python"
+    text = (FAKES / "python_without_verl.sh").read_text()
+    python.write_text(text.replace("@REAL_PYTHON@", sys.executable).replace("@FAKES@", str(FAKES)))
+    python.chmod(0o755)
+    model = root / "models" / "acme" / "tiny"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text('{"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}')
+    (model / "model.safetensors").write_bytes(b"\x02\x00\x00\x00\x00\x00\x00\x00{}")
+    raw = root / "datasets" / "openai" / "gsm8k" / "main"
+    raw.mkdir(parents=True)
+    rows = [{"question": f"What is {n} plus {n}?", "answer": f"{n} + {n} = {2 * n}\n#### {2 * n}"} for n in range(64)]
+    for split in ("train", "test"):
+        pq.write_table(pa.Table.from_pylist(rows), raw / f"{split}-00000-of-00001.parquet")
+    (root / "runners.yaml").write_text(RUNNERS)
+    tools = root / "bin"
+    tools.mkdir()
+    shutil.copy(FAKES / "npu_smi_two_devices.sh", tools / "npu-smi")
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    monkeypatch.delenv("ASCEND_RT_VISIBLE_DEVICES", raising=False)
+    settings = {
+        "run_root": "runs", "cache_root": root / "cache", "models_root": root / "models", "datasets_root": root / "datasets",
+        "lock_dir": root / "locks", "runners_file": root / "runners.yaml", "python": python, "lease_timeout": "60s",
+    }  # fmt: skip
+    lines = [f"e2e_{name} = {value}" for name, value in settings.items()]
+    pytester.makeini("\n".join(["[pytest]", "addopts = --strict-markers", "filterwarnings = error", *lines]))
+    return Host(pytester=pytester, root=root)
+
+
+PLAIN_AND_XDIST = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "xdist"])

@@ -1,0 +1,98 @@
+"""The JUnit XML of a session: valid, with the properties of each case, and the same under xdist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+import xmlschema
+
+from tests.plugin.conftest import PLAIN_AND_XDIST, Host
+
+XUNIT2 = Path(__file__).parent.parent / "data" / "xunit2.xsd"
+CASES = """
+@npu_nightly(runner='toy-2', recipe=recipe(steps=8))
+def test_one(run): run.check_rewards()
+
+@npu_nightly(runner='toy-2', recipe=recipe(steps=8, env={'FAKE_TRAINER': 'nan@4'}))
+def test_two(run): run.check_completed()
+"""
+EXPECTED = {
+    "tier", "runner", "devices", "model", "dataset", "algorithm", "layout", "steps", "reward_first", "reward_last", "reward_mean",
+    "rollout_probs_diff_mean", "rollout_pearson", "tokens_per_s_per_device", "step_time_s", "peak_memory_gb", "version_verl",
+    "version_vllm", "version_torch", "version_torch_npu", "version_cann", "run_dir", "repeat",
+}  # fmt: skip
+CHANGING = {"run_dir", "duration_s"}
+
+
+def write(host: Host, *args: str) -> Path:
+    host.cases(CASES)
+    xml = host.pytester.path / "junit.xml"
+    host.run("--runner", "toy-2", f"--junitxml={xml}", *args)
+    return xml
+
+
+def suite_properties(xml: Path) -> dict[str, dict[str, str]]:
+    """Return the properties by test, from the test suite, where xunit2 has them."""
+    found: dict[str, dict[str, str]] = {}
+    for node in ET.parse(xml).iterfind("testsuite/properties/property"):  # noqa: S314  # our own file
+        nodeid, _, name = node.attrib["name"].rpartition(":e2e_")
+        found.setdefault(nodeid, {})[name] = node.attrib["value"]
+    return found
+
+
+@PLAIN_AND_XDIST
+def test_the_file_is_valid_and_has_every_property_of_every_case(host: Host, workers: tuple[str, ...]) -> None:
+    xml = write(host, *workers)
+
+    xmlschema.XMLSchema(str(XUNIT2)).validate(str(xml))
+    found = suite_properties(xml)
+    assert set(found) == {"test_cases.py::test_one", "test_cases.py::test_two"}
+    assert all(set(properties) >= EXPECTED for properties in found.values())
+    assert found["test_cases.py::test_one"]["repeat"] == "pytest test_cases.py::test_one --runner toy-2"
+    assert found["test_cases.py::test_one"]["version_torch_npu"] == "none"
+    assert Path(found["test_cases.py::test_one"]["run_dir"], "train.log").is_file()
+
+
+def test_the_properties_are_the_same_with_and_without_xdist(host: Host) -> None:
+    plain = suite_properties(write(host))
+
+    parallel = suite_properties(write(host, "-n2"))
+
+    def fixed(found: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        return {test: {name: value for name, value in given.items() if name not in CHANGING} for test, given in found.items()}
+
+    assert fixed(parallel) == fixed(plain)
+
+
+def test_xunit1_has_the_properties_in_the_test_case(host: Host) -> None:
+    xml = write(host, "-o", "junit_family=xunit1")
+
+    cases = ET.parse(xml).iterfind("testsuite/testcase")  # noqa: S314  # our own file
+
+    for case in cases:
+        names = {node.attrib["name"].removeprefix("e2e_") for node in case.iterfind("properties/property")}
+        assert names >= EXPECTED
+
+
+def test_a_property_that_is_absent_says_so(host: Host) -> None:
+    host.cases(
+        "@npu_nightly(runner='toy-2', recipe=recipe(steps=3, env={'FAKE_TRAINER': 'without:perf/throughput'}))\n"
+        "def test_case(run): run.check_completed()\n"
+    )
+    xml = host.pytester.path / "junit.xml"
+
+    host.run("--runner", "toy-2", f"--junitxml={xml}")
+
+    assert suite_properties(xml)["test_cases.py::test_case"]["tokens_per_s_per_device"] == "absent"
+
+
+@PLAIN_AND_XDIST
+def test_only_plain_values_cross_from_a_worker(host: Host, workers: tuple[str, ...]) -> None:
+    xml = write(host, *workers)
+
+    values = [value for properties in suite_properties(xml).values() for value in properties.values()]
+    assert not any(re.search(r"<\w+ object|PosixPath|dataclass", value) for value in values)
+    assert pytest.approx(float(suite_properties(xml)["test_cases.py::test_one"]["rollout_pearson"])) == 0.999

@@ -1,0 +1,72 @@
+"""Plan mode: cases are judged, no device is taken, nothing is trained."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plugin.conftest import PLAIN_AND_XDIST, Host
+
+FITS = "@npu_nightly(runner='toy-2', recipe=recipe())\ndef test_fits(run): run.check_completed()\n"
+TOO_LARGE = "@npu_nightly(runner='toy-2', recipe=recipe(rollout=Vllm(tp=4, n=4)))\ndef test_too_large(run): run.check_completed()\n"
+OWN_RECIPES = (
+    "@npu_nightly(runner='toy-2')\n"
+    "def test_own_recipes(train):\n"
+    "    train(recipe(steps=3))\n"
+    "    raise RuntimeError('the body goes no further')\n"
+)
+
+
+@PLAIN_AND_XDIST
+def test_a_plan_shows_layout_command_and_environment(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases(FITS)
+
+    result = host.run("--e2e-plan", "--runner", "toy-2", *workers)
+
+    assert result.ret == pytest.ExitCode.OK
+    text = result.stdout.str()
+    assert "test_cases.py::test_fits on toy-2 (2 devices, 1 node): can work" in text
+    assert "layout: FSDP2 SP1: dp 2 on 2 devices" in text
+    assert "trainer.n_gpus_per_node=2" in text
+    assert "1 planned, 0 cannot work; no device was taken, nothing was trained" in text
+    assert not (host.pytester.path / "runs").exists()
+    assert not (host.root / "locks").exists()
+
+
+@PLAIN_AND_XDIST
+def test_a_case_that_cannot_work_makes_the_plan_red(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases(FITS + TOO_LARGE)
+
+    result = host.run("--e2e-plan", "--runner", "toy-2", *workers)
+
+    text = result.stdout.str()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "test_cases.py::test_too_large on toy-2 (2 devices, 1 node): cannot work" in text
+    assert "2 planned, 1 cannot work" in text
+    assert "Traceback" not in text
+
+
+def test_a_test_that_builds_its_recipes_is_judged_at_its_first_training(host: Host) -> None:
+    host.cases(OWN_RECIPES)
+
+    result = host.run("--e2e-plan", "--runner", "toy-2")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert "test_cases.py::test_own_recipes on toy-2 (2 devices, 1 node): can work" in result.stdout.str()
+
+
+def test_without_a_runner_every_case_is_judged_on_its_own(host: Host) -> None:
+    host.cases(FITS + TOO_LARGE.replace("'toy-2'", "'toy-4'"))
+
+    result = host.run("--e2e-plan")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert "test_too_large on toy-4 (4 devices, 1 node): can work" in result.stdout.str()
+
+
+def test_a_plan_without_a_case_is_red(host: Host) -> None:
+    host.cases("def test_plain(): pass\n")
+
+    result = host.run("--e2e-plan")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "no case was planned: the selection holds none" in result.stdout.str()

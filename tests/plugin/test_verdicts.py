@@ -1,0 +1,158 @@
+"""A broken run is never green: each fault of a training makes its test red, with the check or the cause named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.plugin.conftest import PLAIN_AND_XDIST, Host
+
+CHECKS = """
+import os
+
+@npu_nightly(runner='toy-2', recipe=recipe(env={'FAKE_TRAINER': os.environ.get('FAULT', '')}))
+def test_case(run):
+    run.check_completed()
+    run.check_rewards()
+    run.check_logprob_consistency()
+    run.check_throughput(tokens_per_s_per_device=50, step_time_s=10, peak_memory_gb=30)
+"""
+
+FAULTS = {
+    "flat": "rewards.",
+    "nan@4": "actor/grad_norm",
+    "crash@4": "reward function returned no score",
+    "kill@4": "SIGKILL",
+    "stop@4": "completed.",
+    "drift@8": "training/rollout_probs_diff_mean",
+    "wrong-reference": "actor/kl_loss",
+    "without:perf/throughput": "perf/throughput",
+    "without:training/rollout_probs_diff_mean": "calculate_log_probs",
+}
+
+
+@PLAIN_AND_XDIST
+def test_a_good_run_is_green(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases(CHECKS)
+
+    result = host.run("--runner", "toy-2", *workers)
+
+    result.assert_outcomes(passed=1)
+
+
+@PLAIN_AND_XDIST
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_red_and_named(host: Host, monkeypatch: pytest.MonkeyPatch, fault: str, workers: tuple[str, ...]) -> None:
+    monkeypatch.setenv("FAULT", fault)
+    host.cases(CHECKS)
+
+    result = host.run("--runner", "toy-2", *workers)
+
+    text = result.stdout.str()
+    result.assert_outcomes(failed=1)
+    assert FAULTS[fault] in text
+    assert "repeat: pytest test_cases.py::test_case --runner toy-2" in text
+    assert "Traceback" not in text
+    assert "INTERNALERROR" not in text
+
+
+def test_all_failed_checks_of_a_test_stand_in_one_table(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAULT", "flat,drift@5,nan@3")
+    host.cases(CHECKS)
+
+    result = host.run("--runner", "toy-2")
+
+    text = result.stdout.str()
+    assert text.count("check  ") == 1
+    for metric in ("critic/rewards/mean", "actor/grad_norm", "training/rollout_probs_diff_mean"):
+        assert metric in text
+
+
+def test_a_run_that_is_judged_by_nothing_is_red(host: Host) -> None:
+    host.cases("@npu_nightly(runner='toy-2', recipe=recipe(steps=3))\ndef test_case(run): pass\n")
+
+    result = host.run("--runner", "toy-2")
+
+    result.assert_outcomes(failed=1)
+    assert "the test trained and looked at nothing" in result.stdout.str()
+
+
+def test_a_crash_is_red_whatever_the_test_checks(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAULT", "crash@4")
+    host.cases(
+        "import os\n"
+        "@npu_nightly(runner='toy-2', recipe=recipe(env={'FAKE_TRAINER': os.environ['FAULT']}))\n"
+        "def test_case(run): assert run.metrics['critic/rewards/mean'].mean() > 0\n"
+    )
+
+    result = host.run("--runner", "toy-2")
+
+    result.assert_outcomes(failed=1)
+    assert "training failed: code-error (product): ValueError: reward function returned no score" in result.stdout.str()
+
+
+def test_a_failed_assertion_on_a_metric_reads_well_and_keeps_the_training_in_its_report(host: Host) -> None:
+    host.cases(
+        "@npu_nightly(runner='toy-2', recipe=recipe(steps=3))\n"
+        "def test_case(run): assert run.metrics['critic/rewards/mean'].last(2).mean() > 0.9\n"
+    )
+
+    result = host.run("--runner", "toy-2")
+
+    result.assert_outcomes(failed=1)
+    assert "critic/rewards/mean" in result.stdout.str()
+    assert "AssertionError" in result.stdout.str() or "assert 0." in result.stdout.str()
+
+
+def test_the_record_of_a_run_holds_its_checks(host: Host) -> None:
+    host.cases(CHECKS)
+
+    host.run("--runner", "toy-2")
+
+    (path,) = host.pytester.path.glob("runs/*/record.json")
+    record = json.loads(path.read_text())
+    names = {check["name"].partition(".")[0] for check in record["checks"]}
+    assert names >= {"completed", "rewards", "logprobs", "throughput"} or len(names) >= 4
+    assert all(check["verdict"] == "passed" for check in record["checks"])
+    assert record["device_ids"] == [0, 1]
+
+
+def test_a_test_may_train_several_recipes(host: Host) -> None:
+    host.cases(
+        "@npu_e2e(runner='toy-2')\n"
+        "def test_two(train):\n"
+        "    short, long = train(recipe(steps=3)), train(recipe(steps=6))\n"
+        "    assert len(long.metrics.steps) == 2 * len(short.metrics.steps)\n"
+    )
+
+    result = host.run("--runner", "toy-2")
+
+    result.assert_outcomes(passed=1)
+    assert len(list(host.pytester.path.glob("runs/*/record.json"))) == 2
+
+
+def test_the_parts_are_fixtures_of_their_own(host: Host) -> None:
+    host.cases(
+        "@npu_e2e(runner='toy-2', recipe=recipe(steps=3))\n"
+        "def test_parts(gsm8k, npus, layout, model_path, train):\n"
+        "    assert gsm8k.train_rows == 64\n"
+        "    assert npus.device_ids == (0, 1)\n"
+        "    assert layout.dp == 2\n"
+        "    assert model_path.endswith('acme/tiny')\n"
+        "    train(recipe(steps=2)).check_completed()\n"
+    )
+
+    result = host.run("--runner", "toy-2")
+
+    result.assert_outcomes(passed=1)
+
+
+def test_a_missing_dataset_is_an_error_in_one_line(host: Host) -> None:
+    host.cases("@npu_e2e(runner='toy-2', recipe=recipe(dataset='geometry3k'))\ndef test_case(run): run.check_completed()\n")
+
+    result = host.run("--runner", "toy-2")
+
+    result.assert_outcomes(errors=1)
+    assert "geometry3k" in result.stdout.str()
+    assert "Traceback" not in result.stdout.str()
