@@ -24,6 +24,11 @@ _TIME = "perf/time_per_step"
 # Three-decimal logs of old verl round time and throughput; the division itself is exact.
 _DEVICES_TOLERANCE = 0.02
 
+_NO_LIMIT = (
+    "nothing limits this run: give minimum= (tokens per second and device), step_time_max_s=, memory_max_gb=, a baseline, "
+    "or say report_only=True"
+)
+
 _JUDGED_HERE = ("perf/", "timing_s/", "timing_per_token_ms/", "actor/perf/", "critic/perf/")
 
 
@@ -52,22 +57,13 @@ def check_throughput(  # noqa: PLR0913  # each limit is one claim a test may mak
     checks = [_devices(metrics, devices)]
     if minimum is not None:
         checks.extend(_at_least(metrics, minimum, warmup))
-    if step_time_max_s is not None:
-        limit = Limit(comparison="<=", value=step_time_max_s, origin=GIVEN)
-        checks.extend(check_median(metrics, STEP_TIME, limit, warmup=warmup, name="throughput.step-time"))
-    if memory_max_gb is not None:
-        limit = Limit(comparison="<=", value=memory_max_gb, origin=GIVEN)
-        checks.extend(check_each_value(metrics, MEMORY, limit, name="throughput.memory"))
+    checks.extend(_at_most(metrics, step_time_max_s, memory_max_gb, warmup))
     if own:
         checks.extend(check_baseline(metrics, own, warmup=warmup, device=device, versions=versions))
     if report_only:
         checks.append(_reported(metrics, devices, warmup))
     elif (minimum, step_time_max_s, memory_max_gb) == (None, None, None) and not own:
-        message = (
-            "nothing limits this run: give minimum= (tokens per second and device), step_time_max_s=, memory_max_gb=, a baseline, "
-            "or say report_only=True"
-        )
-        checks.append(failed("throughput.no-limit", message, metric=THROUGHPUT))
+        checks.append(failed("throughput.no-limit", _NO_LIMIT, metric=THROUGHPUT))
     return tuple(checks)
 
 
@@ -76,6 +72,17 @@ def _at_least(metrics: Metrics, minimum: float, warmup: int) -> tuple[Check, ...
         raise CheckError(f"minimum {minimum!r} cannot be used: expected tokens per second and device, above 0")
     limit = Limit(comparison=">=", value=minimum, origin=GIVEN)
     return check_median(metrics, THROUGHPUT, limit, warmup=warmup, name="throughput.tokens")
+
+
+def _at_most(metrics: Metrics, step_time_max_s: float | None, memory_max_gb: float | None, warmup: int) -> tuple[Check, ...]:
+    checks: list[Check] = []
+    if step_time_max_s is not None:
+        limit = Limit(comparison="<=", value=step_time_max_s, origin=GIVEN)
+        checks.extend(check_median(metrics, STEP_TIME, limit, warmup=warmup, name="throughput.step-time"))
+    if memory_max_gb is not None:
+        limit = Limit(comparison="<=", value=memory_max_gb, origin=GIVEN)
+        checks.extend(check_each_value(metrics, MEMORY, limit, name="throughput.memory"))
+    return tuple(checks)
 
 
 def _devices(metrics: Metrics, devices: int) -> Check:

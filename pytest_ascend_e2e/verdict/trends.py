@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import CheckError
-from ..metrics import Metrics
+from ..metrics import Metrics, MetricSeries
 from ..records import Check, Verdict
 from .blocks import usable_series
 from .limits import failed
@@ -89,27 +89,30 @@ def check_trend(metrics: Metrics, key: str, trend: Trend, *, confidence: float =
             f"{confidence:g}; train longer, or ask for no trend"
         )
         return (failed(name, message, metric=key),)
+    return (_judged(name, series, trend, confidence),)
+
+
+def _judged(name: str, series: MetricSeries, trend: Trend, confidence: float) -> Check:
     test = mann_kendall(series.steps, series.values)
     doubt = 1 - confidence
     is_claim = trend in {"rises", "falls"}
-    probability = test.p_rise if trend in {"rises", "not-rising"} else test.p_fall
+    is_upwards = trend in {"rises", "not-rising"}
+    probability = test.p_rise if is_upwards else test.p_fall
     is_passed = probability <= doubt if is_claim else probability > doubt
-    direction = "rise" if trend in {"rises", "not-rising"} else "fall"
     message = (
-        f"{key} over {len(series)} steps: slope {test.slope:+.3g} a step; a {direction} as clear as this comes by chance "
-        f"with p = {probability:.2g}, which {'proves' if probability <= doubt else 'does not prove'} one (limit {doubt:.2g})"
+        f"{series.name} over {len(series)} steps: slope {test.slope:+.3g} a step; a {'rise' if is_upwards else 'fall'} as clear as this "
+        f"comes by chance with p = {probability:.2g}, which {'proves' if probability <= doubt else 'does not prove'} one (limit {doubt:.2g})"
     )
-    check = Check(
+    return Check(
         name=name,
         verdict=Verdict.PASSED if is_passed else Verdict.FAILED,
         message=message,
-        metric=key,
+        metric=series.name,
         value=probability,
         comparison="<=" if is_claim else ">",
         limit=doubt,
         origin=f"1 - confidence {confidence:g}; one-sided test of Mann and Kendall, value is its p",
     )
-    return (check,)
 
 
 def _tails(count: int, score: int) -> tuple[float, float]:
