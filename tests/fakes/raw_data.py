@@ -20,10 +20,10 @@ GEOMETRY3K = pa.schema([("images", IMAGES), ("problem", pa.string()), ("answer",
 GSM8K = pa.schema([("question", pa.string()), ("answer", pa.string())])
 
 
-def png(shade: int = 200, mode: str = "RGB") -> bytes:
+def picture(shade: int = 200, *, mode: str = "RGB", encoding: str = "PNG") -> bytes:
     """Return a small picture of one grey in one of Pillow's modes."""
     content = io.BytesIO()
-    Image.new("L", (40, 30), shade).convert(mode).save(content, "PNG")
+    Image.new("L", (40, 30), shade).convert(mode).save(content, encoding)
     return content.getvalue()
 
 
@@ -33,7 +33,7 @@ def geometry_rows(count: int, *, first: int = 0) -> list[Row]:
         {
             "problem": f"<image>Find side {number} of the figure.",
             "answer": str(number),
-            "images": [{"bytes": png(number % 250), "path": None}],
+            "images": [{"bytes": picture(number % 250), "path": None}],
         }
         for number in range(first, first + count)
     ]

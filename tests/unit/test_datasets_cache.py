@@ -103,11 +103,11 @@ def test_broken_entry_is_made_anew(tmp_path: Path, damage: Callable[[Path], None
     entry, _ = entry_of(tmp_path, fill_with("one"))
     damage(entry)
 
-    again, facts = entry_of(tmp_path, fill_with("one"))
+    again, facts = entry_of(tmp_path, fill_with("other"))
 
     assert again == entry
-    assert facts == {"length": 3}
-    assert (entry / "data.txt").read_text() == "one"
+    assert facts == {"length": 5}
+    assert (entry / "data.txt").read_text() == "other"
     assert names_in(tmp_path) == [entry.name]
 
 

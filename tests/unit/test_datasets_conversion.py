@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_ascend_e2e.datasets.conversion import convert_geometry3k, convert_gsm8k, schema
-from tests.fakes.raw_data import geometry_rows, png, word_rows
+from tests.fakes.raw_data import geometry_rows, picture, word_rows
 
 
 def test_gsm8k_row_has_the_columns_and_the_prompt_of_verls_example() -> None:
@@ -103,7 +103,9 @@ def test_unusable_gsm8k_row_is_one_problem(change: dict[str, Any], text: str) ->
             {"images": [{"bytes": b"no picture", "path": None}]},
             "image 0 cannot be used: UnidentifiedImageError",
         ),
-        ({"images": [{"bytes": png()[:60], "path": None}]}, "image 0 cannot be used"),
+        ({"images": [{"bytes": picture()[:60], "path": None}]}, "image 0 cannot be used"),
+        # Pillow finds this one only when it decodes the pixels.
+        ({"images": [{"bytes": picture(encoding="JPEG")[:-40], "path": None}]}, "image 0 cannot be used: OSError"),
         ({"images": [{"bytes": None, "path": "a.png"}]}, "image 0 cannot be used: it has no bytes"),
     ],
 )
@@ -125,8 +127,8 @@ def test_all_problems_of_a_row_are_told() -> None:
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P"])
 def test_every_mode_of_picture_is_accepted(mode: str) -> None:
-    picture = png(mode=mode)
+    image = {"bytes": picture(mode=mode), "path": "x.png"}
 
-    _, problems = convert_geometry3k({**geometry_rows(1)[0], "images": [{"bytes": picture, "path": "x.png"}]}, 0, "train")
+    _, problems = convert_geometry3k({**geometry_rows(1)[0], "images": [image]}, 0, "train")
 
     assert not problems

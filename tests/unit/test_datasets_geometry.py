@@ -198,16 +198,15 @@ def test_text_on_a_line_is_not_legible() -> None:
     assert Sketch(free, (96, 96)).is_legible()
 
 
-def test_text_outside_the_picture_is_not_legible() -> None:
+@pytest.mark.parametrize(("text", "is_legible"), [("12345", True), ("12345678901234567890", False)])
+def test_text_outside_the_picture_is_not_legible(text: str, *, is_legible: bool) -> None:
     figure = Figure(
-        points={"A": Point(0, 0), "B": Point(0, 8)},
-        segments=("AB", "AB"),
-        lengths=(LengthLabel(name="AB", text="1234567890123"),),
+        points={"A": Point(0, 0), "B": Point(10, 0), "c": Point(5, 8)},
+        segments=("AB",),
+        lengths=(LengthLabel(name="AB", text=text),),
     )
 
-    assert not Sketch(
-        Figure(points={**figure.points, "c": Point(8, 4)}, segments=("AB",), lengths=figure.lengths), (96, 96)
-    ).is_legible()
+    assert Sketch(figure, (96, 96)).is_legible() == is_legible
 
 
 def test_picture_is_ink_where_the_sketch_has_lines() -> None:

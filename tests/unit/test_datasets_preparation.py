@@ -118,6 +118,21 @@ def test_key_changes_with_the_content_of_the_raw_files_and_with_nothing_else(tmp
     assert after.train_rows == 4
 
 
+def test_key_changes_with_the_code_of_this_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_gsm8k(tmp_path / "raw", train=word_rows(3), test=word_rows(1))
+    before = prepared(tmp_path).key
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "changed.py").write_text("x = 1")
+    monkeypatch.setattr("pytest_ascend_e2e.datasets.preparation.resources.files", lambda _: sources)
+
+    first = prepared(tmp_path).key
+    (sources / "changed.py").write_text("x = 2")
+    second = prepared(tmp_path).key
+
+    assert len({before, first, second}) == 3
+
+
 @pytest.mark.parametrize(("name", "repository"), [("gsm8k", "openai/gsm8k"), ("geometry3k", "hiyouga/geometry3k")])
 def test_missing_raw_data_are_an_error_that_says_where_and_what(tmp_path: Path, name: str, repository: str) -> None:
     (problem,) = problems_of(tmp_path, name)
