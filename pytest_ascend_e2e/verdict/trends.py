@@ -99,9 +99,11 @@ def _judged(name: str, series: MetricSeries, trend: Trend, confidence: float) ->
     is_upwards = trend in {"rises", "not-rising"}
     probability = test.p_rise if is_upwards else test.p_fall
     is_passed = probability <= doubt if is_claim else probability > doubt
+    direction = "rise" if is_upwards else "fall"
+    proof = "proves" if probability <= doubt else "does not prove"
     message = (
-        f"{series.name} over {len(series)} steps: slope {test.slope:+.3g} a step; a {'rise' if is_upwards else 'fall'} as clear as this "
-        f"comes by chance with p = {probability:.2g}, which {'proves' if probability <= doubt else 'does not prove'} one (limit {doubt:.2g})"
+        f"{series.name} over {len(series)} steps: slope {test.slope:+.3g} a step; a {direction} as clear as this comes by chance "
+        f"with p = {probability:.2g}, which {proof} one (limit {doubt:.2g})"
     )
     return Check(
         name=name,
