@@ -54,9 +54,8 @@ REFUSED = (
     *("HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE", "HCCL_IF_BASE_PORT", "TORCHELASTIC_*"),
 )
 
-# A crash in native code shows its Python stack, and a line of output is in the log when it is printed. Ray waits 30 s for its first
-# daemon by default, which a busy host exceeds.
-OWN = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", "RAY_raylet_start_wait_time_s": "120"}
+# A crash in native code shows its Python stack, and a line of output is in the log when it is printed.
+OWN = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"}
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

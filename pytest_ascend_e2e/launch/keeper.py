@@ -24,8 +24,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from .processes import Process, Signs, end, find, tag_of
+from .processes import Process, Signs, end, find, read_table, tag_of
 from .ray_remains import put_away
+from .shared_memory import mapped_segments, remove_segments
 
 BOOT = (
     "import sys, types; room = types.ModuleType('room'); room.__path__ = [sys.argv[1]]; sys.modules['room'] = room; "
@@ -36,6 +37,8 @@ ENDING_SCHEMA = 1
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LOOK_S = 0.5
+# A crash shows nobody what it had mapped: so look now and then, at the price of reading some maps.
+_SEGMENTS_EVERY_S = 20.0
 
 
 class Keeper:
@@ -50,6 +53,9 @@ class Keeper:
         self._is_told = False
         self._is_hung_up = False
         self._wake_fd = _wake_pipe()
+        self._began_at = time.time()
+        self._segments: set[str] = set()
+        self._segments_at = time.monotonic()
         self._signs = Signs(
             tags=frozenset({tag_of(order["run_id"])}),
             places=tuple(order["places"]),
@@ -100,12 +106,13 @@ class Keeper:
                 return "the keeper was told to stop"
             if self._is_alone():
                 return "the pytest process is gone"
+            if time.monotonic() >= self._segments_at + _SEGMENTS_EVERY_S:
+                self._note_segments()
             ready = {descriptor for descriptor, _ in watch.poll(_LOOK_S * 1000)}
             if self._wake_fd in ready:
                 os.read(self._wake_fd, 4096)
-            if self._line.fileno() in ready and self._line.recv(1):
+            if self._line.fileno() in ready and self._is_asked():
                 return "the supervisor asked"
-            self._is_hung_up = self._line.fileno() in ready
 
     def clear(self, *, is_ended: bool) -> None:
         """End what is left; a training that ended by itself gives its helpers `leave_s` seconds to go by themselves."""
@@ -115,8 +122,10 @@ class Keeper:
             while time.monotonic() < leave_until and not self._is_told and self._left():
                 time.sleep(0.2)
                 self.reap()
+        self._note_segments()
         told, stuck = end(self._left, grace_s=float(self._order["grace_s"]), reap=self.reap)
         self.reap()
+        remove_segments(self._segments, in_use=mapped_segments(read_table()), born_after=self._began_at)
         training = self._training.pid if self._training else None
         self._say(
             event="cleared",
@@ -150,8 +159,21 @@ class Keeper:
         """Stop at the next look: what a signal to the keeper asks for."""
         self._is_told = True
 
+    def _note_segments(self) -> None:
+        self._segments |= mapped_segments(process.pid for process in self._left())
+        self._segments_at = time.monotonic()
+
     def _left(self) -> list[Process]:
         return find(self._signs)
+
+    def _is_asked(self) -> bool:
+        """Read the line: a byte asks to stop, its end says that nobody is there any more."""
+        try:
+            byte = self._line.recv(1)
+        except OSError:  # ended with words of ours unread
+            byte = b""
+        self._is_hung_up = not byte
+        return bool(byte)
 
     def _is_alone(self) -> bool:
         return self._is_hung_up or os.getppid() != self._supervisor

@@ -29,7 +29,8 @@ def simulation_overrides(devices: int) -> dict[str, object]:
         },
         "actor_rollout_ref": {
             "model": {"use_remove_padding": False, "+override_config": {"attn_implementation": "sdpa"}},
-            "actor": {"use_torch_compile": False},
+            "actor": {"use_torch_compile": False, "fsdp_config": _float32()},
+            "ref": {"fsdp_config": _float32()},
             "rollout": {
                 "dtype": "float32",
                 "load_format": "auto",
@@ -40,7 +41,13 @@ def simulation_overrides(devices: int) -> dict[str, object]:
                 "agent": {"num_workers": 1},
             },
         },
+        "critic": {"fsdp": _float32()},
     }
+
+
+def _float32() -> dict[str, object]:
+    """Return the precision of a training engine that agrees with the rollout's: verl's default computes in bfloat16."""
+    return {"mixed_precision": {"+param_dtype": "fp32", "+reduce_dtype": "fp32", "+buffer_dtype": "fp32"}}
 
 
 def simulation_env() -> dict[str, str]:

@@ -6,6 +6,7 @@ A process of its own, as verl is: it prints, writes verl's metrics file, makes d
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 LONG_S = 120
+SHARED: list[mmap.mmap] = []
 _SLEEPER = "import signal, sys, time\nif 'deaf' in sys.argv: signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(120)"
 
 
@@ -90,6 +92,13 @@ def write(path: str) -> None:
     target.write_text("written by the training", encoding="utf-8")
 
 
+def share(name: str) -> None:
+    """Map a segment of shared memory and never remove it, as an engine that is killed."""
+    with Path("/dev/shm", name).open("w+b") as file:  # noqa: S108  # where the kernel keeps them
+        file.truncate(4096)
+        SHARED.append(mmap.mmap(file.fileno(), 4096))
+
+
 def leave(status: str) -> None:
     sys.exit(int(status))
 
@@ -102,7 +111,7 @@ ACTIONS: dict[str, Callable[[str], None]] = {
     action.__name__: action
     for action in (
         *(say, say_in_pieces, step, daemon, brief_daemon, ignore_term, hang, talk, fill),
-        *(show_environment, show_descriptor, write, leave, crash),
+        *(show_environment, show_descriptor, write, share, leave, crash),
     )
 }
 

@@ -264,6 +264,16 @@ def test_ray_logs_of_a_clean_run_are_removed(tmp_path: Path) -> None:
     assert not run.directory.ray_logs.exists()
 
 
+def test_shared_memory_of_a_training_that_was_ended_is_removed(tmp_path: Path) -> None:
+    name = f"e2e-test-{os.getpid()}"
+    run = FakeRun(tmp_path, f"share={name}", "step=1", "hang", limits=limits(step_s=0.1))
+
+    ended = run.supervisor.run()
+
+    assert ended.ending is Ending.DEADLINE
+    assert not Path("/dev/shm", name).exists()  # noqa: S108  # where the kernel keeps them
+
+
 def test_a_program_that_is_not_there_is_a_launch_error(tmp_path: Path) -> None:
     directory = RunDirectory.create(tmp_path / "run", env={})
     command = Command(argv=("/no/such/python", "-m", "verl"), env={}, cwd=tmp_path)
