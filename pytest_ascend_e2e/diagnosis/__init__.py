@@ -1,0 +1,11 @@
+"""Why a run failed: from the lines of its log and the end of its process to a kind, a root-cause line and an advice.
+
+Must not know: files, processes, clocks.
+"""
+
+from __future__ import annotations
+
+from .judge import diagnose
+from .watch import FatalWatch, is_fatal
+
+__all__ = ["FatalWatch", "diagnose", "is_fatal"]

@@ -1,0 +1,85 @@
+"""`ascend-e2e diagnose`: its two outputs, its exit status, and logs that cannot be read."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_ascend_e2e.cli import diagnose
+
+
+def call(*words: str) -> tuple[int, str, str]:
+    parser = argparse.ArgumentParser()
+    diagnose.add_parser(parser.add_subparsers())
+    stdout, stderr = io.StringIO(), io.StringIO()
+    status = diagnose.run(parser.parse_args(["diagnose", *words]), stdout, stderr)
+    return status, stdout.getvalue(), stderr.getvalue()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.txt"
+    path.write_bytes("(WorkerDict pid=3) OSError: [Errno 28] No space left on device: '/srv/é\xff'\n".encode("latin-1"))
+    return path
+
+
+def test_json_is_one_object_with_the_diagnosis(log: Path) -> None:
+    status, out, err = call(str(log), "--json")
+
+    assert (status, err) == (0, "")
+    assert json.loads(out) == {
+        "kind": "disk-full",
+        "line": "OSError: [Errno 28] No space left on device: '/srv/��'",
+        "infra": True,
+        "advice": "Free space on the disk of checkpoints, logs and temporary files.",
+    }
+
+
+def test_text_names_kind_line_turn_and_advice(log: Path) -> None:
+    status, out, _ = call(str(log))
+
+    assert status == 0
+    assert [line.split(":")[0] for line in out.splitlines()] == ["kind", "line", "whose turn", "advice"]
+    assert "infrastructure" in out
+
+
+def test_text_is_printable_on_a_terminal_without_unicode(log: Path) -> None:
+    parser = argparse.ArgumentParser()
+    diagnose.add_parser(parser.add_subparsers())
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+
+    status = diagnose.run(parser.parse_args(["diagnose", str(log)]), stdout, io.StringIO())
+
+    assert status == 0
+
+
+def test_the_exit_status_of_the_run_counts(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text("working\n", encoding="utf-8")
+
+    _, out, _ = call(str(path), "--json", "--exit-status", "-11")
+
+    assert json.loads(out)["kind"] == "worker-crash"
+
+
+def test_an_unknown_cause_is_nobody_s_turn(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text("", encoding="utf-8")
+
+    _, out, _ = call(str(path))
+
+    assert "not visible in the log" in out
+
+
+@pytest.mark.parametrize("name", ["missing.txt", "."])
+def test_a_log_that_cannot_be_read_is_one_clear_line(tmp_path: Path, name: str) -> None:
+    status, out, err = call(str(tmp_path / name))
+
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "cannot be read" in err
+    assert "Traceback" not in err
