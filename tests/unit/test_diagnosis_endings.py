@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_ascend_e2e.diagnosis import diagnose
 from pytest_ascend_e2e.records import Ending, Kind
 
-PROBLEM = b"(WorkerDict pid=3) OSError: [Errno 28] No space left on device\n"
+PROBLEM = b"(WorkerDict pid=3) OSError: [Errno 28] No space left on device: '/srv/run'\n"
 
 
 @pytest.mark.parametrize(("exit_status", "signal"), [(-9, None), (137, None), (None, "SIGKILL")])
@@ -98,7 +98,7 @@ def test_binary_junk_does_not_hide_the_cause() -> None:
 
     found = diagnose([*junk.split(b"\n"), PROBLEM, *junk.split(b"\n")])
 
-    assert (found.kind, found.line) == (Kind.DISK_FULL, "OSError: [Errno 28] No space left on device")
+    assert (found.kind, found.line) == (Kind.DISK_FULL, "OSError: [Errno 28] No space left on device: '/srv/run'")
 
 
 def test_a_cause_behind_a_progress_bar_is_found() -> None:

@@ -128,11 +128,11 @@ def test_a_cause_is_found_in_any_order_of_its_echoes(shuffle: int) -> None:
         "(EngineCore_DP0 pid=3) ERROR 11-30 10:00:00 [core.py:1] EngineCore encountered a fatal error.",
         "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.",
         "[rank3]:[W1130 01:02:03.4 ProcessGroupHCCL.cpp:9] TCPStore: Connection reset by peer",
-        "OSError: [Errno 28] No space left on device",
+        "OSError: [Errno 28] No space left on device: '/srv/run'",
     ]
     random.Random(shuffle).shuffle(echoes)  # noqa: S311  # an order of lines, not a secret
 
-    assert diagnose(lines(*echoes)).line == "OSError: [Errno 28] No space left on device"
+    assert diagnose(lines(*echoes)).line == "OSError: [Errno 28] No space left on device: '/srv/run'"
 
 
 def test_a_late_timeout_of_other_ranks_is_no_cause_after_an_error_of_one() -> None:
@@ -217,7 +217,9 @@ def test_an_error_that_the_run_outlived_is_no_cause() -> None:
 
 
 def test_an_error_of_an_asynchronous_rollout_may_stand_before_the_last_step() -> None:
-    found = diagnose(lines(*steps(3), "(Rollouter pid=8) OSError: [Errno 28] No space left on device", STEP.format(n=4)))
+    found = diagnose(
+        lines(*steps(3), "(Rollouter pid=8) OSError: [Errno 28] No space left on device: '/srv/run'", STEP.format(n=4))
+    )
 
     assert found.kind is Kind.DISK_FULL
 

@@ -30,7 +30,7 @@ PORT = (
     "RuntimeError: Ping failed, invalid nonce returned",
 )
 BUSY = (
-    "EJ0001: Failed to initialize the HCCP process. Reason: Maybe the last training process is running.",
+    "EJ0001: HCCP did not come up. Reason: Maybe the last training process is running.",
     "E30003: too many on this device",
     "EL0005: The resources are busy.",
     "dcmi model initialized failed, because the device is used. ret is -8020",
@@ -70,7 +70,7 @@ DEVICE_ERROR = (
     "EL9999  [drv api] halQueueDeQueue failed: deviceId=3, drvRetCode=44.",
     "EI0012: [PID: 4] an SDMA copy went wrong",
     "RuntimeError: x NPU function error: SUSPECT REMOTE ERROR, error code is 507057",
-    "E30008: AI CPU operator execution time out.",
+    "E30008: an operator on the AI CPU took too long.",
     "EZ9999: Inner Error!",
     "RuntimeError: call aclnnAdd failed, error code is 361001",
 )
@@ -154,7 +154,7 @@ CONFIG = (
     "main.py: error: unrecognized arguments: --foo",
 )
 CODE = (
-    "RuntimeError: Tensors must be contiguous",
+    "RuntimeError: view size is not compatible with the size and stride of the input",
     "KeyError: 'old_log_probs'",
     "TypeError: unsupported operand type(s) for *: 'int' and 'NoneType'",
     "AttributeError: 'Tensor' object has no attribute 'nope'",
