@@ -34,6 +34,7 @@ def install() -> None:
             "vllm.model_executor.layers.utils": keep_plain_weights,
             "vllm.platforms.cpu": run_a_single_worker_in_its_engine,
             "vllm.utils.system_utils": fork_engines,
+            "ray._private.accelerators.npu": know_no_chip,
         }
     )
     sys.meta_path.append(VllmCpuAlias())
@@ -144,6 +145,20 @@ def fork_engines(system_utils: ModuleType) -> None:
         return multiprocessing.get_context("fork")
 
     _replace(system_utils, "get_mp_context", get_mp_context)
+
+
+def know_no_chip(npu: ModuleType) -> None:
+    """Let Ray know no type of NPU.
+
+    Ray asks the Ascend runtime for the chip as soon as it is told of NPUs, and logs a traceback of "No module named 'acl'",
+    which a reader of the log, person or program, takes for the cause of whatever comes later.
+    """
+    _require(npu, "NPUAcceleratorManager.get_current_node_accelerator_type")
+
+    def get_current_node_accelerator_type() -> None:
+        return None
+
+    npu.NPUAcceleratorManager.get_current_node_accelerator_type = staticmethod(get_current_node_accelerator_type)
 
 
 def _require(module: ModuleType, path: str) -> Any:

@@ -113,6 +113,17 @@ def test_engines_are_forked() -> None:
     assert system_utils.get_mp_context().get_start_method() == "fork"
 
 
+def test_ray_knows_no_chip() -> None:
+    class NPUAcceleratorManager:
+        @staticmethod
+        def get_current_node_accelerator_type() -> str | None:
+            raise ModuleNotFoundError("No module named 'acl'")
+
+    patches.know_no_chip(module("ray._private.accelerators.npu", NPUAcceleratorManager=NPUAcceleratorManager))
+
+    assert NPUAcceleratorManager.get_current_node_accelerator_type() is None
+
+
 @pytest.mark.parametrize(
     ("patch", "target"),
     [
@@ -122,6 +133,7 @@ def test_engines_are_forked() -> None:
         (patches.keep_plain_weights, "dispatch_cpu_unquantized_gemm"),
         (patches.run_a_single_worker_in_its_engine, "CpuPlatform.check_and_update_config"),
         (patches.fork_engines, "get_mp_context"),
+        (patches.know_no_chip, "NPUAcceleratorManager.get_current_node_accelerator_type"),
     ],
 )
 def test_a_target_that_is_gone_is_an_error_naming_it_and_the_versions(patch: Any, target: str) -> None:
