@@ -99,8 +99,10 @@ def _problems_of_index(path: Path) -> list[str]:
     missing = [name for name in named if not (path.parent / name).exists()]
     if missing:
         return [
-            f"{path} names {len(named)} weight files, of which {len(missing)} are missing: {', '.join(missing)}; "
-            "download the model again"
+            (
+                f"{path} names {len(named)} weight files, of which {len(missing)} are missing: {', '.join(missing)}; "
+                "download the model again"
+            )
         ]
     return []
 

@@ -5,7 +5,7 @@ A wrong argument is no exception here: it is kept with the mark and told at coll
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -82,8 +82,7 @@ def _mark(name: str, misplaced: tuple[object, ...], given: dict[str, object]) ->
     mark: pytest.MarkDecorator = getattr(pytest.mark, name)
     if len(misplaced) == 1 and callable(misplaced[0]) and not kwargs:
         # `@npu_nightly` without brackets: the test must stay a test, so that its missing runner can be told.
-        marked: pytest.MarkDecorator = mark(misplaced[0])
-        return marked
+        return cast("pytest.MarkDecorator", mark(misplaced[0]))
     return mark.with_args(*misplaced, **kwargs)
 
 

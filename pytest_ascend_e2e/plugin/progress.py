@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import final
 
@@ -29,6 +30,7 @@ class Progress:
         self._mode = ("live" if is_terminal else "lines") if mode == "auto" else mode
         if self._terminal is None or hasattr(item.config, "workerinput"):
             self._mode = "off"
+        self._capture = item.config.pluginmanager.get_plugin("capturemanager")
         self._name, self._steps = name.rsplit("::", 1)[-1], steps
         self._started = self._shown = time.monotonic()
         self._first_step_s: float | None = None
@@ -39,7 +41,8 @@ class Progress:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._is_line_open and self._terminal is not None:
-            self._terminal.rewrite("", erase=True)
+            with self._uncaptured():
+                self._terminal.rewrite("", erase=True)
 
     def saw(self, step: int, data: Mapping[str, float | None]) -> None:
         """Take note of a step that has ended."""
@@ -52,10 +55,18 @@ class Progress:
         line = progress_line(
             self._name, step=step, steps=self._steps, elapsed_s=elapsed_s, first_step_s=self._first_step_s, data=data
         )
-        if self._mode == "live":
-            self._terminal.rewrite(line, erase=True)
-            self._is_line_open = True
-        elif step in (1, self._steps) or now - self._shown >= QUIET_EVERY_S:
-            self._shown = now
-            self._terminal.ensure_newline()
-            self._terminal.write_line(line)
+        with self._uncaptured():
+            if self._mode == "live":
+                self._terminal.rewrite(line, erase=True)
+                self._is_line_open = True
+            elif step in (1, self._steps) or now - self._shown >= QUIET_EVERY_S:
+                self._shown = now
+                self._terminal.ensure_newline()
+                self._terminal.write_line(line)
+
+    def _uncaptured(self) -> AbstractContextManager[None]:
+        """Lift pytest's capture for a moment: a test is being set up or run, and its output is not ours."""
+        if self._capture is None:
+            return nullcontext()
+        lifted: AbstractContextManager[None] = self._capture.global_and_fixture_disabled()
+        return lifted

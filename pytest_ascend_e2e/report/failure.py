@@ -55,8 +55,12 @@ def failure_text(record: RunRecord) -> str:
     reached = "no step" if record.last_step is None else f"step {record.last_step}"
     lines.append(f"run: {record.end_reason} after {format_duration(record.duration_s)}, at {reached} of {record.steps}")
     failed = [check for check in record.checks if check.is_failed]
-    if failed:
-        lines += ["", *checks_table(failed), ""]
+    # Of a training that broke off, most checks fail for want of steps: what was measured is shown, the rest counted.
+    shown = failed if record.is_completed else [check for check in failed if check.value is not None]
+    if shown:
+        lines += ["", *checks_table(shown), ""]
+    if len(failed) > len(shown):
+        lines.append(f"{len(failed) - len(shown)} of {len(record.checks)} checks fail because the training broke off (see record.json)")
     lines += [f"problem: {problem}" for problem in record.problems]
     lines += [f"log: {record.run_dir}/train.log", f"repeat: {record.rerun_command}"]
     return "\n".join(lines)

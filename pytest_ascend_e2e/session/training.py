@@ -72,7 +72,7 @@ class Training:
         A training that is interrupted leaves its record too, before the interruption goes on.
         """
         path = self._settings.run_root / self._run_id
-        own = {**environment, "VERL_FILE_LOGGER_PATH": str(path / "metrics.jsonl")}
+        own = {**environment, **RunDirectory(path).variables}
         if not self._runner.simulated:
             own["ASCEND_RT_VISIBLE_DEVICES"] = ",".join(map(str, lease.device_ids))
         command = Command(argv=tuple(argv), env=build_environment(environ, extra=own), cwd=path)

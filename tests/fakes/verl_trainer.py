@@ -22,7 +22,14 @@ def wishes() -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def metrics_of(step: int, steps: int, wish: dict[str, str], rng: random.Random) -> dict[str, float]:
+def speed(devices: int, rng: random.Random) -> dict[str, float]:
+    seconds = 2.0 + rng.random() / 10
+    tokens = 400.0
+    throughput = tokens / seconds / devices
+    return {"perf/throughput": throughput, "perf/total_num_tokens": tokens, "perf/time_per_step": seconds, "timing_s/step": seconds}
+
+
+def metrics_of(step: int, steps: int, devices: int, wish: dict[str, str], rng: random.Random) -> dict[str, float]:
     drift = "drift" in wish and step >= int(wish["drift"])
     reward = 0.2 if "flat" in wish else 0.2 + 0.4 * step / steps
     reward += rng.uniform(-0.02, 0.02)
@@ -31,6 +38,8 @@ def metrics_of(step: int, steps: int, wish: dict[str, str], rng: random.Random) 
         "critic/rewards/mean": reward,
         "critic/rewards/max": 1.0,
         "critic/rewards/min": 0.0,
+        "critic/advantages/max": 1.2,
+        "critic/advantages/min": -0.9,
         "actor/grad_norm": 0.5 + rng.random() / 10,
         "actor/entropy": 1.0,
         "actor/kl_loss": 0.05 if "wrong-reference" in wish else 0.001 * (step - 1),
@@ -38,10 +47,10 @@ def metrics_of(step: int, steps: int, wish: dict[str, str], rng: random.Random) 
         "training/rollout_probs_diff_mean": 0.2 if drift else 0.004,
         "training/rollout_probs_diff_max": 0.9 if drift else 0.05,
         "training/rollout_actor_probs_pearson_corr": 0.5 if drift else 0.999,
-        "perf/throughput": 100.0 + rng.random(),
-        "timing_s/step": 2.0 + rng.random() / 10,
+        **speed(devices, rng),
         "actor/perf/max_memory_allocated_gb": 20.0,
         "response/aborted_ratio": 0.0,
+        "response_length/mean": 20.0,
     }
     if wish.get("nan") == str(step):
         data["actor/grad_norm"] = float("nan")
@@ -55,7 +64,7 @@ def main() -> int:
     rng = random.Random(7)  # noqa: S311  # noise of a fake, not a secret
     with Path(os.environ["VERL_FILE_LOGGER_PATH"]).open("w") as jsonl:
         for step in range(1, steps + 1):
-            data = metrics_of(step, steps, wish, rng)
+            data = metrics_of(step, steps, int(overrides["trainer.n_gpus_per_node"]), wish, rng)
             line = " - ".join([f"step:{step}", *(f"{key}:{value}" for key, value in data.items())])
             print(f"(TaskRunnerV1 pid={os.getpid()}) {line}", flush=True)
             plain = {key: None if value != value else value for key, value in data.items()}  # noqa: PLR0124  # verl's logger writes null for NaN

@@ -16,7 +16,7 @@ def test_case(run):
     run.check_completed()
     run.check_rewards()
     run.check_logprob_consistency()
-    run.check_throughput(tokens_per_s_per_device=50, step_time_s=10, peak_memory_gb=30)
+    run.check_throughput(minimum=50, step_time_max_s=10, memory_max_gb=30)
 """
 
 FAULTS = {
@@ -113,7 +113,7 @@ def test_the_record_of_a_run_holds_its_checks(host: Host) -> None:
     (path,) = host.pytester.path.glob("runs/*/record.json")
     record = json.loads(path.read_text())
     names = {check["name"].partition(".")[0] for check in record["checks"]}
-    assert names >= {"completed", "rewards", "logprobs", "throughput"} or len(names) >= 4
+    assert names == {"completed", "rewards", "logprob", "throughput"}
     assert all(check["verdict"] == "passed" for check in record["checks"])
     assert record["device_ids"] == [0, 1]
 

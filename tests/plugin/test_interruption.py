@@ -1,0 +1,103 @@
+"""A session that is ended from outside ends its training, gives the devices back and keeps the record."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_ascend_e2e.deadline import Deadline
+from pytest_ascend_e2e.launch import RUN_ID
+from tests.plugin.conftest import Host
+
+SLOW = """
+@npu_nightly(runner='toy-2', recipe=recipe(steps=60, env={'FAKE_TRAINER': 'slow'}))
+def test_case(run): run.check_completed()
+"""
+
+
+def wait_for(what: str, root: Path, pattern: str) -> Path:
+    deadline = Deadline.after(60, name=what)
+    while not deadline.is_over():
+        found = [path for path in root.glob(pattern) if path.stat().st_size]
+        if found:
+            return found[0]
+        time.sleep(0.05)
+    raise AssertionError(f"{what} did not happen within {deadline.limit_s} s")
+
+
+def tagged_processes(run_id: str) -> list[str]:
+    """Return the processes that carry the tag of a run."""
+    found = []
+    for directory in Path("/proc").iterdir():
+        try:
+            environment = (directory / "environ").read_bytes()
+        except OSError:
+            continue
+        if f"{RUN_ID}={run_id}".encode() in environment:
+            found.append(directory.name)
+    return found
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda sent: signal.Signals(sent).name)
+def test_nothing_is_left_of_a_training_whose_session_is_ended(host: Host, sent: signal.Signals) -> None:
+    host.cases(SLOW)
+    command = [sys.executable, "-m", "pytest", "--runner", "toy-2", "-p", "no:cacheprovider"]
+    session = subprocess.Popen(command, cwd=host.pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    metrics = wait_for("the first step", host.pytester.path, "runs/*/metrics.jsonl")
+
+    os.kill(session.pid, sent)
+    session.communicate(timeout=60)
+
+    deadline = Deadline.after(30, name="the end of the training")
+    while tagged_processes(metrics.parent.name) and not deadline.is_over():
+        time.sleep(0.05)
+    assert tagged_processes(metrics.parent.name) == []
+    assert session.returncode != 0
+    again = host.run("--runner", "toy-2", "--e2e-lease-timeout", "5s", "--e2e-run-timeout", "2s")
+    assert "deadline" in again.stdout.str(), "the devices were free again, and the run met its own deadline"
+
+
+def test_an_interrupted_run_leaves_a_record_that_says_so(host: Host) -> None:
+    host.cases(SLOW)
+    command = [sys.executable, "-m", "pytest", "--runner", "toy-2", "-p", "no:cacheprovider"]
+    session = subprocess.Popen(command, cwd=host.pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    metrics = wait_for("the first step", host.pytester.path, "runs/*/metrics.jsonl")
+
+    os.kill(session.pid, signal.SIGTERM)
+    session.communicate(timeout=60)
+
+    record = json.loads((metrics.parent / "record.json").read_text())
+    assert record["ending"] == "interrupted"
+    assert record["last_step"] >= 1
+
+
+def test_a_silent_training_is_ended_by_its_deadline_and_diagnosed_as_a_hang(host: Host) -> None:
+    host.cases(
+        "@npu_nightly(runner='toy-2', silence='2s', recipe=recipe(steps=60, env={'FAKE_TRAINER': 'silent'}))\n"
+        "def test_case(run): run.check_completed()\n"
+    )
+
+    result = host.run("--runner", "toy-2")
+
+    result.assert_outcomes(failed=1)
+    assert "training failed: hang" in result.stdout.str()
+    assert "silence deadline" in result.stdout.str()
+    assert "step 1 of 60" in result.stdout.str()
+
+
+def test_a_session_without_a_terminal_shows_quiet_lines(host: Host) -> None:
+    host.cases("@npu_nightly(runner='toy-2', recipe=recipe(steps=3))\ndef test_case(run): run.check_completed()\n")
+    command = [sys.executable, "-m", "pytest", "--runner", "toy-2", "-p", "no:cacheprovider"]
+
+    done = subprocess.run(command, cwd=host.pytester.path, capture_output=True, text=True, check=False, timeout=120)
+
+    assert done.returncode == 0, done.stdout
+    assert "test_case: step 1/3, reward 0." in done.stdout
+    assert "test_case: step 3/3, reward 0." in done.stdout
