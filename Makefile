@@ -1,6 +1,8 @@
 # Two commands for a fresh machine that has Python and make:
 #   make e2e    the smoke suite: real verl on two simulated NPUs
 #   make test   the project's own tests
+# And:
+#   make faults each check on a real training made wrong on purpose, about a quarter of an hour
 # Both create the environment when it is missing or its package lists changed, and need no network after that.
 
 PYTHON ?= python3
@@ -10,10 +12,13 @@ STAMP  := $(VENV)/.installed
 # PyTorch's own index of CPU builds, asked only where pip does not find the pinned CPU build by itself.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-.PHONY: e2e test check plan clean
+.PHONY: e2e test faults check plan clean
 
 e2e: $(STAMP)
 	$(RUN) -m pytest tests/e2e_npu --runner sim-2 --junitxml=e2e-runs/junit.xml
+
+faults: $(STAMP)
+	$(RUN) -m pytest tests/faults -v
 
 test: $(STAMP) check
 	$(RUN) -m pytest tests/unit tests/plugin tests/system tests/docs

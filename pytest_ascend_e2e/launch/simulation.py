@@ -93,6 +93,8 @@ def simulation_env() -> dict[str, str]:
         # Ray waits 30 s for its own node to start, too short for a loaded machine.
         "RAY_raylet_start_wait_time_s": "180",
         "RAY_worker_register_timeout_seconds": "300",
+        # Ray starts idle workers ahead, which verl's actors cannot use: theirs have an environment of their own.
+        "RAY_prestart_worker_first_driver": "0",
         # The default since Ray 2.60, said so that it is no warning at the head of every log.
         "RAY_AUTH_MODE": "token",
         "RAY_USAGE_STATS_ENABLED": "0",

@@ -1,0 +1,1 @@
+"""Trainings made wrong on purpose."""
