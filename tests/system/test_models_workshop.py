@@ -202,7 +202,9 @@ def test_reward_that_leaves_rl_nothing_to_hold_on_to_is_refused(tmp_path: Path) 
         "gsm8k", raw_root=tmp_path / "raw", cache_root=tmp_path / "data", train_size=24, val_size=4, generate=Difficulty.SIMPLE
     )
 
-    with pytest.raises(ModelError, match=r"after 1 steps the tiny model has a mean reward of 0\.000; RL needs one from 0\.05 to 0\.6"):
+    with pytest.raises(
+        ModelError, match=r"after 1 steps the tiny model has a mean reward of 0\.000; RL needs one from 0\.05 to 0\.6"
+    ):
         make_tiny(
             MODEL,
             cache_root=tmp_path / "cache",

@@ -81,7 +81,7 @@ def test_figure_problem_is_judged_by_answer_and_form(response: str, reward: floa
 
 
 def test_wanted_form_is_shown_in_its_share_of_the_draws() -> None:
-    lesson, rng = _lesson(_word_problem()), random.Random(0)
+    lesson, rng = _lesson(_word_problem()), random.Random(0)  # noqa: S311  # draws of a test, no secret
 
     shown = sum(lesson.answer(rng) == lesson.well_formed for _ in range(2000)) / 2000
 

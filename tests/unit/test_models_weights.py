@@ -84,7 +84,8 @@ def test_missing_config_is_told(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("{", "is not JSON"), ("[]", "holds no JSON object"), ("{}", "names no model_type"), ("\udcff", "is not JSON")]
+    ("text", "told"),
+    [("{", "is not JSON"), ("[]", "holds no JSON object"), ("{}", "names no model_type"), ("\udcff", "is not JSON")],
 )
 def test_broken_config_is_told(text: str, told: str, model: Path, tmp_path: Path) -> None:
     (model / "config.json").write_bytes(text.encode(errors="surrogateescape"))
