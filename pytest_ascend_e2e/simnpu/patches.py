@@ -39,7 +39,6 @@ def install() -> None:
             "vllm.utils.system_utils": fork_engines,
             "ray._private.accelerators.npu": know_no_chip,
             "verl.trainer.ppo.v1.replay_buffer": look_for_rollouts_often,
-            "verl.trainer.ppo.v1.replay_buffer": look_often,
         }
     )
     sys.meta_path.append(VllmCpuAlias())
@@ -158,14 +157,13 @@ def look_for_rollouts_often(replay_buffer: ModuleType) -> None:
     It looks every two seconds and has no option for it, so a generation of half a second takes two or four: most of a tiny
     step, and a throughput that moves in jumps.
     """
-    cls = _require(replay_buffer, "ReplayBuffer")
     wait: Callable[..., Any] = _require(replay_buffer, "ReplayBuffer._wait_for_next_poll")
 
     def _wait_for_next_poll(buffer: Any, *args: Any, **kwargs: Any) -> Any:
         buffer.poll_interval = min(buffer.poll_interval, _ROLLOUT_POLL_S)
         return wait(buffer, *args, **kwargs)
 
-    _replace(cls, "_wait_for_next_poll", _wait_for_next_poll)
+    _replace(replay_buffer.ReplayBuffer, "_wait_for_next_poll", _wait_for_next_poll)
 
 
 def know_no_chip(npu: ModuleType) -> None:
@@ -180,20 +178,6 @@ def know_no_chip(npu: ModuleType) -> None:
         return None
 
     npu.NPUAcceleratorManager.get_current_node_accelerator_type = staticmethod(get_current_node_accelerator_type)
-
-
-def look_often(replay_buffer: ModuleType) -> None:
-    """Let verl's replay buffer look for finished rollouts ten times a second.
-
-    It looks every two seconds, which no configuration changes; a tiny model's rollout takes less, so most of a step was a wait.
-    """
-    wait = _require(replay_buffer, "ReplayBuffer._wait_for_next_poll")
-
-    def wait_shortly(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self.poll_interval = 0.1
-        return wait(self, *args, **kwargs)
-
-    replay_buffer.ReplayBuffer._wait_for_next_poll = wait_shortly  # noqa: SLF001  # the one place where it waits
 
 
 def _require(module: ModuleType, path: str) -> Any:
