@@ -4,7 +4,7 @@ Must not know: recipes, or how an override or a command is written. Pure data; n
 
 Where the time goes (verl 0.9.1, 2 devices, GRPO with a reference model): nearly all of it is the same ten seconds of imports
 (torch, transformers, vLLM, verl: 6300 modules) in every process, a tiny model computes for two seconds. So what counts is the
-number of processes. verl's defaults make 22 that import; the settings here, and two patches in `simnpu.patches` (vLLM's engine
+number of processes. verl's defaults make 36 that import; the settings here, and two patches in `simnpu.patches` (vLLM's engine
 forked from its server, its single worker run inside the engine), leave 11: driver, task runner, two of TransferQueue, one trainer
 and one vLLM server per device, load balancer, reward worker, agent loop. A fork server for Ray's workers was tried and given up:
 Ray reads job and raylet from the environment once, when it is imported, so a process that has imported it cannot become a worker.
@@ -26,6 +26,7 @@ def simulation_overrides(devices: int) -> dict[str, object]:
         # A data loader's worker is a process with an import of its own, for rows that are already in memory.
         "data": {"dataloader_num_workers": 0},
         "trainer": {"device": "cpu"},
+        # Eight by default, as are the agent's workers below: processes that import everything and then wait for one another.
         "reward": {"num_workers": 1},
         # The default, 8, is 8 processes that import torch.
         "transfer_queue": {"backend": {"SimpleStorage": {"num_data_storage_units": 1}}},
