@@ -38,15 +38,15 @@ class Warmup:
     """
 
     steps: int
-    batch_size: int = 16
+    batch_size: int = 8
     least_reward: float = 0.05
     most_reward: float = 0.6
 
 
 WARMUPS: Mapping[Architecture, Warmup] = {
-    "qwen3": Warmup(steps=320),
-    "qwen3_moe": Warmup(steps=280),
-    "qwen3_vl": Warmup(steps=280),
+    "qwen3": Warmup(steps=700),
+    "qwen3_moe": Warmup(steps=700),
+    "qwen3_vl": Warmup(steps=500),
 }
 """The warm-up of each architecture: as short as leaves a clear rise to twenty steps of RL on generated data."""
 
