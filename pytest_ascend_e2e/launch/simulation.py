@@ -7,7 +7,7 @@ Where the time goes (verl 0.9.1, 2 devices, GRPO with a reference model): nearly
 number of processes. verl's defaults make 36 that import; the settings here, and two patches in `simnpu.patches` (vLLM's engine
 forked from its server, its single worker run inside the engine), leave 11: driver, task runner, two of TransferQueue, one trainer
 and one vLLM server per device, load balancer, reward worker, agent loop. A fork server for Ray's workers was tried and given up:
-Ray reads job and raylet from the environment once, when it is imported, so a process that has imported it cannot become a worker.
+Ray reads job and raylet from the environment once, when it is imported, so a process that has imported it makes no worker.
 """
 
 from __future__ import annotations

@@ -26,9 +26,10 @@ SOUND = Recipe(
     model="Qwen/Qwen3-0.6B",
     dataset="gsm8k",
     engine=FSDP2(),
-    rollout=Vllm(tp=1, n=8),
+    rollout=Vllm(tp=1, n=4),
     train_batch_size=32,
-    ppo_micro_batch_size_per_gpu=128,
+    use_dynamic_bsz=True,
+    ppo_max_token_len_per_gpu=16384,
     max_prompt_length=64,
     max_response_length=48,
     steps=3,
@@ -87,7 +88,7 @@ def test_a_learning_rate_of_nearly_zero_shows_no_rise_and_a_limit_above_the_thro
 
 def test_a_temperature_that_the_trainer_does_not_know_of_fails_the_consistency(train_wrong: Train) -> None:
     run = train_wrong(
-        rollout=Vllm(tp=1, n=8, temperature=0.7), overrides={"actor_rollout_ref.rollout.logprobs_mode": "raw_logprobs"}
+        rollout=Vllm(tp=1, n=4, temperature=0.7), overrides={"actor_rollout_ref.rollout.logprobs_mode": "raw_logprobs"}
     )
 
     run.check_completed()
