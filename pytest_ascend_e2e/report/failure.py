@@ -60,7 +60,9 @@ def failure_text(record: RunRecord) -> str:
     if shown:
         lines += ["", *checks_table(shown), ""]
     if len(failed) > len(shown):
-        lines.append(f"{len(failed) - len(shown)} of {len(record.checks)} checks fail because the training broke off (see record.json)")
+        lines.append(
+            f"{len(failed) - len(shown)} of {len(record.checks)} checks fail because the training broke off (see record.json)"
+        )
     lines += [f"problem: {problem}" for problem in record.problems]
     lines += [f"log: {record.run_dir}/train.log", f"repeat: {record.rerun_command}"]
     return "\n".join(lines)

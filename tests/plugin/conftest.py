@@ -10,6 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
+
+# pytest run in this process forgets what it imported; Pillow and its formats would be there twice then.
+Image.init()
 
 FAKES = Path(__file__).parent.parent / "fakes"
 

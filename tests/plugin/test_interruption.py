@@ -23,7 +23,7 @@ def test_case(run): run.check_completed()
 
 
 def wait_for(what: str, root: Path, pattern: str) -> Path:
-    deadline = Deadline.after(60, name=what)
+    deadline = Deadline.after(180, name=what)
     while not deadline.is_over():
         found = [path for path in root.glob(pattern) if path.stat().st_size]
         if found:
@@ -53,7 +53,7 @@ def test_nothing_is_left_of_a_training_whose_session_is_ended(host: Host, sent: 
     metrics = wait_for("the first step", host.pytester.path, "runs/*/metrics.jsonl")
 
     os.kill(session.pid, sent)
-    session.communicate(timeout=60)
+    session.communicate(timeout=180)
 
     deadline = Deadline.after(30, name="the end of the training")
     while tagged_processes(metrics.parent.name) and not deadline.is_over():
@@ -71,7 +71,7 @@ def test_an_interrupted_run_leaves_a_record_that_says_so(host: Host) -> None:
     metrics = wait_for("the first step", host.pytester.path, "runs/*/metrics.jsonl")
 
     os.kill(session.pid, signal.SIGTERM)
-    session.communicate(timeout=60)
+    session.communicate(timeout=180)
 
     record = json.loads((metrics.parent / "record.json").read_text())
     assert record["ending"] == "interrupted"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +39,7 @@ HEAVY = {
 }
 LAZY = HEAVY | {"pyarrow", "PIL"}
 # Modules that only run in a child process: `python -m ...`, or loaded by the training itself.
-CHILDREN = {"simnpu", "models/tiny", "preflight/compose"}
+CHILDREN = {"simnpu", "models/tiny", "models/networks", "models/tokens", "models/warmup", "preflight/compose"}
 
 
 def modules() -> list[Path]:
@@ -144,9 +145,13 @@ def test_collecting_the_cases_imports_no_heavy_library() -> None:
         "print('LOADED', *sorted({m.split('.')[0] for m in sys.modules}))\n"
         "sys.exit(status)\n"
     )
-    root = PACKAGE.parent
+    # Other plugins of the environment (Hydra brings one) may load what they like.
+    plugins = "-p xdist -p pytest_timeout -p pytest_ascend_e2e.plugin"
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": plugins}
 
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, cwd=root)
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, cwd=PACKAGE.parent, env=environment
+    )
 
     assert done.returncode == 0, done.stdout + done.stderr
     loaded = set(done.stdout.splitlines()[-1].split()[1:])
