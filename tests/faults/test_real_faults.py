@@ -5,12 +5,13 @@ About two minutes each, so they are not part of `make test`: `make faults` runs 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 import pytest
@@ -36,7 +37,11 @@ SOUND = Recipe(
     lr=5e-4,
 )
 
-Train = Callable[..., Run]
+Observer = Callable[[int, Mapping[str, float | None]], None]
+
+
+class Train(Protocol):
+    def __call__(self, recipe: Recipe, observe: Observer | None = None) -> Run: ...
 
 
 @pytest.fixture
@@ -63,8 +68,7 @@ def train_wrong(tmp_path: Path) -> Train:
         rerun="make faults",
     )
 
-    def train(observe: Callable[[int, Mapping[str, float | None]], None] | None = None, **changes: object) -> Run:
-        recipe = dataclasses.replace(SOUND, **changes)
+    def train(recipe: Recipe, observe: Observer | None = None) -> Run:
         case = Case(name="tests/faults::fault", tier=Tier.PULL_REQUEST, runners=("sim-2",), recipe=recipe)
         return bench.train(case, recipe, observe=observe)
 
@@ -76,7 +80,7 @@ def failed(run: Run) -> set[str]:
 
 
 def test_a_learning_rate_of_nearly_zero_shows_no_rise_and_a_limit_above_the_throughput_fails(train_wrong: Train) -> None:
-    run = train_wrong(steps=20, lr=1e-12)
+    run = train_wrong(replace(SOUND, steps=20, lr=1e-12))
 
     run.check_completed()
     run.check_rewards(trend="rises")
@@ -88,7 +92,9 @@ def test_a_learning_rate_of_nearly_zero_shows_no_rise_and_a_limit_above_the_thro
 
 def test_a_temperature_that_the_trainer_does_not_know_of_fails_the_consistency(train_wrong: Train) -> None:
     run = train_wrong(
-        rollout=Vllm(tp=1, n=4, temperature=0.7), overrides={"actor_rollout_ref.rollout.logprobs_mode": "raw_logprobs"}
+        replace(
+            SOUND, rollout=Vllm(tp=1, n=4, temperature=0.7), overrides={"actor_rollout_ref.rollout.logprobs_mode": "raw_logprobs"}
+        )
     )
 
     run.check_completed()
@@ -99,7 +105,7 @@ def test_a_temperature_that_the_trainer_does_not_know_of_fails_the_consistency(t
 
 
 def test_a_reference_that_is_not_the_actor_fails_at_the_first_step(train_wrong: Train) -> None:
-    run = train_wrong(reference=FSDP2(model_dtype="bf16"))
+    run = train_wrong(replace(SOUND, reference=FSDP2(model_dtype="bf16")))
 
     run.check_completed()
     run.check_logprob_consistency()
@@ -114,7 +120,7 @@ def test_a_killed_training_is_red_and_named(train_wrong: Train) -> None:
             if step == 2 and with_tag and "verl.trainer.main_ppo" in " ".join(process.cmdline()):
                 process.send_signal(signal.SIGKILL)
 
-    run = train_wrong(observe=kill_the_driver, steps=20)
+    run = train_wrong(replace(SOUND, steps=20), kill_the_driver)
 
     record = run.conclude(is_body_passed=True)
     assert record.ending is Ending.SIGNALLED
@@ -124,7 +130,7 @@ def test_a_killed_training_is_red_and_named(train_wrong: Train) -> None:
 
 
 def test_a_run_that_stops_at_step_5_of_20_with_exit_status_0_is_red(train_wrong: Train) -> None:
-    run = train_wrong(steps=20, overrides={"data.train_max_samples": 5 * 32, "trainer.total_epochs": 1})
+    run = train_wrong(replace(SOUND, steps=20, overrides={"data.train_max_samples": 5 * 32, "trainer.total_epochs": 1}))
 
     run.check_completed()
 
@@ -134,7 +140,7 @@ def test_a_run_that_stops_at_step_5_of_20_with_exit_status_0_is_red(train_wrong:
 
 
 def test_numbers_that_are_not_finite_are_red(train_wrong: Train) -> None:
-    run = train_wrong(lr=1e30, steps=4)
+    run = train_wrong(replace(SOUND, lr=1e30, steps=4))
 
     record = run.conclude(is_body_passed=True)
 
