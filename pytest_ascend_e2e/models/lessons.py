@@ -27,11 +27,13 @@ _GEOMETRY_ACCURACY_WEIGHT = 0.9
 class Lesson:
     """One row of a prepared dataset: the prompt, its images, and the answers to learn.
 
+    `question` is the prompt without images and without the instruction on the form, which is the same in every row;
     `well_formed` is what the reward asks for, `flawed` the ways in which a base model misses the form.
     """
 
     data_source: str
     prompt: str
+    question: str
     images: Sequence[bytes]
     truth: str
     well_formed: str
@@ -70,6 +72,7 @@ def read_lessons(rows: Sequence[Mapping[str, Any]], *, origin: str) -> list[Less
             lesson = Lesson(
                 data_source=source,
                 prompt=row["prompt"][-1]["content"],
+                question=row["extra_info"]["question"].replace("<image>", ""),
                 images=tuple(image["bytes"] for image in row.get("images") or ()),
                 truth=row["reward_model"]["ground_truth"],
                 well_formed=well_formed,
