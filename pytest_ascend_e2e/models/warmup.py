@@ -20,7 +20,7 @@ from .lessons import Lesson
 
 _LEARNING_RATE = 4e-3
 _RAMP_STEPS = 20
-_BARE_SHARE = float(__import__("os").environ.get("BARE","0.67"))
+_BARE_SHARE = 2 / 3
 _EXAM_SIZE = 96
 _EXAM_TOKENS = 64
 _NO_TARGET = -100

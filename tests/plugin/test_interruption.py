@@ -32,6 +32,17 @@ def wait_for(what: str, root: Path, pattern: str) -> Path:
     raise AssertionError(f"{what} did not happen within {deadline.limit_s} s")
 
 
+def start_session(host: Host) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", "--runner", "toy-2", "-p", "no:cacheprovider"],
+        cwd=host.pytester.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        # Whoever runs the tests in the background has SIGINT ignored, which children inherit.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509  # one thread
+    )
+
+
 def tagged_processes(run_id: str) -> list[str]:
     """Return the processes that carry the tag of a run."""
     found = []
@@ -48,8 +59,7 @@ def tagged_processes(run_id: str) -> list[str]:
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda sent: signal.Signals(sent).name)
 def test_nothing_is_left_of_a_training_whose_session_is_ended(host: Host, sent: signal.Signals) -> None:
     host.cases(SLOW)
-    command = [sys.executable, "-m", "pytest", "--runner", "toy-2", "-p", "no:cacheprovider"]
-    session = subprocess.Popen(command, cwd=host.pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    session = start_session(host)
     metrics = wait_for("the first step", host.pytester.path, "runs/*/metrics.jsonl")
 
     os.kill(session.pid, sent)
@@ -66,8 +76,7 @@ def test_nothing_is_left_of_a_training_whose_session_is_ended(host: Host, sent: 
 
 def test_an_interrupted_run_leaves_a_record_that_says_so(host: Host) -> None:
     host.cases(SLOW)
-    command = [sys.executable, "-m", "pytest", "--runner", "toy-2", "-p", "no:cacheprovider"]
-    session = subprocess.Popen(command, cwd=host.pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    session = start_session(host)
     metrics = wait_for("the first step", host.pytester.path, "runs/*/metrics.jsonl")
 
     os.kill(session.pid, signal.SIGTERM)

@@ -70,6 +70,8 @@ def start(code: str, *arguments: object, path: Path | None = None) -> subprocess
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(entries)},
+        # Whoever runs the tests in the background has SIGINT ignored, which children inherit.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509  # one thread
     )
 
 

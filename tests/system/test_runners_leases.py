@@ -10,6 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -309,20 +310,20 @@ pool.lease(1, deadline=Deadline.after(0, name="lease"), owner="another user").re
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root: only root can act as two users; runs as another user")
-def test_two_users_share_the_lock_directory(tmp_path: Path) -> None:
-    tmp_path.parent.chmod(0o755)
-    tmp_path.parents[1].chmod(0o755)
-    tmp_path.chmod(0o755)
-    locks = tmp_path / "locks"
-    pool(locks, 1).lease(1, deadline=soon(), owner="root").release()
+def test_two_users_share_the_lock_directory() -> None:
+    # Not tmp_path: its parents are closed to other users.
+    with tempfile.TemporaryDirectory(prefix="e2e-two-users-") as name:
+        Path(name).chmod(0o755)
+        locks = Path(name) / "locks"
+        pool(locks, 1).lease(1, deadline=soon(), owner="root").release()
 
-    done = subprocess.run(
-        [sys.executable, "-c", SNIPPET, str(locks), "65534"], cwd=ROOT, check=False, stderr=subprocess.PIPE, text=True
-    )
+        done = subprocess.run(
+            [sys.executable, "-c", SNIPPET, str(locks), "65534"], cwd=ROOT, check=False, stderr=subprocess.PIPE, text=True
+        )
 
-    assert (done.returncode, done.stderr) == (0, "")
-    with pool(locks, 1).lease(1, deadline=soon(0), owner="root"):
-        pass
+        assert (done.returncode, done.stderr) == (0, "")
+        with pool(locks, 1).lease(1, deadline=soon(0), owner="root"):
+            pass
 
 
 def test_a_link_in_place_of_a_lock_file_is_not_followed(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_unusable_gsm8k_row_is_one_problem(change: dict[str, Any], text: str) ->
         ),
         ({"images": [{"bytes": picture()[:60], "path": None}]}, "image 0 cannot be used"),
         # Pillow finds this one only when it decodes the pixels.
-        ({"images": [{"bytes": picture(encoding="JPEG")[:-40], "path": None}]}, "image 0 cannot be used: OSError"),
+        ({"images": [{"bytes": picture(encoding="JPEG")[:-8], "path": None}]}, "image 0 cannot be used: OSError"),
         ({"images": [{"bytes": None, "path": "a.png"}]}, "image 0 cannot be used: it has no bytes"),
     ],
 )
