@@ -15,19 +15,19 @@ from pytest_ascend_e2e.models.lessons import WELL_FORMED_SHARE, Lesson, read_les
 def _word_problem() -> dict[str, Any]:
     return {
         "data_source": "openai/gsm8k",
-        "prompt": [{"role": "user", "content": "How many are 2 and 3?"}],
+        "prompt": [{"role": "user", "content": "How many are 2 and 3? End with ####."}],
         "reward_model": {"style": "rule", "ground_truth": "5"},
-        "extra_info": {"answer": "2 + 3 = <<2+3=5>>5\n#### 5"},
+        "extra_info": {"question": "How many are 2 and 3?", "answer": "2 + 3 = <<2+3=5>>5\n#### 5"},
     }
 
 
 def _figure_problem() -> dict[str, Any]:
     return {
         "data_source": "hiyouga/geometry3k",
-        "prompt": [{"role": "user", "content": "<image>Find x."}],
+        "prompt": [{"role": "user", "content": "<image>Find x. Think first."}],
         "images": [{"bytes": b"png", "path": None}],
         "reward_model": {"style": "rule", "ground_truth": "40"},
-        "extra_info": {"answer": "40"},
+        "extra_info": {"question": "<image>Find x.", "answer": "40"},
     }
 
 
@@ -90,6 +90,10 @@ def test_wanted_form_is_shown_in_its_share_of_the_draws() -> None:
 
 def test_images_come_with_the_lesson() -> None:
     assert _lesson(_figure_problem()).images == (b"png",)
+
+
+def test_question_is_bare_of_image_and_instruction() -> None:
+    assert _lesson(_figure_problem()).question == "Find x."
 
 
 def test_solution_is_the_thought_where_the_row_has_one() -> None:
