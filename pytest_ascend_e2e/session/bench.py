@@ -6,6 +6,7 @@ Must not know: pytest, or how anything is shown.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -78,7 +79,7 @@ class Bench:
         inputs = self._inputs(
             case, model=f"<weights of {recipe.model}>", train=f"<{recipe.dataset} train>", val=f"<{recipe.dataset} test>"
         )
-        plan, _ = self._judge(case, recipe, inputs, {})
+        plan, _ = self._judge(case, recipe, inputs, {}, None)
         return plan, Command(argv=self._argv(plan), env=self._environment(recipe), cwd=Path.cwd())
 
     def lease(self, case: Case) -> Lease:
@@ -100,9 +101,10 @@ class Bench:
             E2EError: the training could not be started: dataset, weights, preflight, devices or launch.
         """
         data = self.dataset(recipe.dataset)
-        inputs = self._inputs(case, model=str(self.model(recipe)), train=str(data.train_files), val=str(data.val_files))
+        model = self.model(recipe)
+        inputs = self._inputs(case, model=str(model), train=str(data.train_files), val=str(data.val_files))
         with Training(case=case, recipe=recipe, runner=self.runner, settings=self.settings, rerun=self.rerun) as training:
-            plan, config = self._judge(case, recipe, inputs, training.overrides)
+            plan, config = self._judge(case, recipe, inputs, training.overrides, model)
             if plan.problems:
                 raise PreflightError(*(f"{case.name} cannot work on {self.runner.name}: {problem}" for problem in plan.problems))
             baselines = find_baselines(self.test_file, case.name, self.runner.name)
@@ -121,10 +123,18 @@ class Bench:
     def _inputs(self, case: Case, *, model: str, train: str, val: str) -> Inputs:
         return Inputs(model_path=model, train_files=train, val_files=val, n_gpus_per_node=self.runner.devices, nnodes=case.nodes)
 
-    def _judge(self, case: Case, recipe: Recipe, inputs: Inputs, overrides: Mapping[str, object]) -> tuple[Plan, str]:
-        """Return the plan, and the configuration that verl composes from it as YAML, empty where it could not be composed."""
+    def _judge(
+        self, case: Case, recipe: Recipe, inputs: Inputs, overrides: Mapping[str, object], model: Path | None
+    ) -> tuple[Plan, str]:
+        """Return the plan, and the configuration that verl composes from it as YAML, empty where it could not be composed.
+
+        `model` is the directory of the weights, whose configuration tells heads, layers and experts; None where it is not at hand.
+        """
+        facts = None if model is None else json.loads((model / "config.json").read_text(encoding="utf-8"))
         simulation = simulation_overrides(self.runner.devices) if self.runner.simulated else {}
-        plan = judge(recipe, self.runner.devices, case.nodes, inputs=inputs, extra=merged(simulation, overrides))
+        plan = judge(
+            recipe, self.runner.devices, case.nodes, inputs=inputs, extra=merged(simulation, overrides), model_config=facts
+        )
         deadline = Deadline.after(COMPOSITION_LIMIT_S, name="composing the configuration")
         (composition,) = compose_cases([plan.overrides], deadline=deadline, python=self.settings.python)
         return plan.with_composition(composition), composition.text or ""

@@ -157,3 +157,14 @@ def test_a_missing_dataset_is_an_error_in_one_line(host: Host) -> None:
     result.assert_outcomes(errors=1)
     assert "geometry3k" in result.stdout.str()
     assert "Traceback" not in result.stdout.str()
+
+
+def test_a_model_that_the_sizes_do_not_suit_is_refused_before_a_device_is_taken(host: Host) -> None:
+    (host.root / "models" / "acme" / "tiny" / "config.json").write_text('{"model_type": "qwen3", "num_attention_heads": 3}')
+    host.cases("@npu_e2e(runner='toy-2', recipe=recipe(rollout=Vllm(tp=2, n=4)))\ndef test_case(run): run.check_completed()\n")
+
+    result = host.run("--runner", "toy-2")
+
+    result.assert_outcomes(errors=1)
+    assert "attention heads" in result.stdout.str()
+    assert not (host.root / "locks").exists()
