@@ -111,6 +111,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Conclude the trainings of a test when its body has ended, whichever way."""
     try:
         result = yield
+    except pytest.skip.Exception:
+        # A skip says nothing against the body, and must not hide a training that is red.
+        conclude(item, is_body_passed=True)
+        raise
     except BaseException:
         conclude(item, is_body_passed=False)
         raise

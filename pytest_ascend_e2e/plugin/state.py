@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ..errors import E2EError
+from ..errors import E2EError, RunnerError
 from ..runners import Catalogue, Runner, find_devices, load_catalogue, pick_runner
 from ..session import Settings
 from .guard import Guard
@@ -70,8 +70,12 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
 def _from_devices(catalogue: Catalogue, environ: Mapping[str, str]) -> tuple[Runner | None, str]:
     """Find the runner from the devices; a host without any gets simulated NPUs, a host whose NPUs cannot be told an error."""
     devices = find_devices(environ)
-    if not devices.devices:
+    if devices.is_bare:
         return catalogue.get(DEFAULT_SIMULATION), f"no NPU here: {devices.reason}"
+    if not devices.devices:
+        raise RunnerError(
+            f"{devices.reason}: this host has NPUs, so nothing is simulated unasked; --runner {DEFAULT_SIMULATION} asks for it"
+        )
     return pick_runner(catalogue, devices), f"found {len(devices.devices)} NPUs"
 
 

@@ -58,7 +58,8 @@ class Device:
 class FoundDevices:
     """What this host offers to the caller: `devices` may be leased, `unfit` may not; both ascend and lie within the caller's mask.
 
-    `origin` says how they were found, `reason` why there is none, `problems` what a user should be told either way.
+    `is_bare` tells a host without any NPU from one whose NPUs are hidden or unfit. `origin` says how they were found, `reason` why
+    there is none, `problems` what a user should be told either way.
     """
 
     devices: tuple[Device, ...]
@@ -66,6 +67,7 @@ class FoundDevices:
     unfit: tuple[Device, ...] = ()
     reason: str = ""
     problems: tuple[str, ...] = ()
+    is_bare: bool = False
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -89,7 +91,7 @@ def find_devices(environ: Mapping[str, str], *, dev_dir: Path = Path("/dev"), ti
         raise RunnerError(f"npu-smi info: it shows no device: {'; '.join(problems)}")
     if not found:
         return FoundDevices(
-            devices=(), origin=origin, reason=f"no NPU on this host: npu-smi is not on PATH, and there is no {origin}"
+            devices=(), origin=origin, is_bare=True, reason=f"no NPU on this host: npu-smi is not on PATH, and there is no {origin}"
         )
     visible = _within(environ.get(MASK), found)
     fit = tuple(device for device in visible if device.is_fit)

@@ -90,3 +90,14 @@ def test_a_collected_test_without_a_result_is_red(host: Host, workers: tuple[str
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert "1 collected test(s) without a result: test_cases.py::test_swallowed" in result.stdout.str()
+
+
+def test_a_host_whose_npus_are_hidden_is_not_simulated_unasked(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.cases(CASES)
+    monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "")
+
+    result = host.run()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "nothing is simulated unasked" in result.stderr.str()
+    assert "Traceback" not in result.stderr.str()

@@ -168,3 +168,16 @@ def test_a_model_that_the_sizes_do_not_suit_is_refused_before_a_device_is_taken(
     result.assert_outcomes(errors=1)
     assert "attention heads" in result.stdout.str()
     assert not (host.root / "locks").exists()
+
+
+def test_a_skip_after_a_broken_training_does_not_hide_it(host: Host) -> None:
+    host.cases(
+        "import pytest\n"
+        "@npu_e2e(runner='toy-2', recipe=recipe(steps=5, env={'FAKE_TRAINER': 'crash@2'}))\n"
+        "def test_case(run): pytest.skip('not today')\n"
+    )
+
+    result = host.run("--runner", "toy-2")
+
+    result.assert_outcomes(failed=1)
+    assert "training failed: code-error (product)" in result.stdout.str()
