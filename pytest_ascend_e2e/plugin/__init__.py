@@ -17,7 +17,7 @@ from .fixtures import _bench as _bench
 from .fixtures import geometry3k, gsm8k, layout, model_path, npus, run, train
 from .markers import declare_markers
 from .options import add_options, header_lines
-from .outcomes import clean_text
+from .outcomes import clean_report
 from .planning import write_plans
 from .state import STATE_KEY, environment, make_state, state_of
 
@@ -70,9 +70,8 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, p
     """Show a mistake in a recipe as its text, without a traceback."""
     report = yield
     call: Any = getattr(report, "call", None)
-    text = clean_text(call.excinfo, collector.config.rootpath) if call is not None and call.excinfo is not None else None
-    if text is not None:
-        report.longrepr = text
+    if call is not None and call.excinfo is not None:
+        report.longrepr = clean_report(call.excinfo, collector.config.rootpath) or report.longrepr
     return report
 
 
@@ -128,9 +127,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show an error of ours as its text, without a traceback."""
     report = yield
-    text = clean_text(call.excinfo, item.config.rootpath) if call.excinfo is not None and report.failed else None
-    if text is not None:
-        report.longrepr = text
+    if call.excinfo is not None and report.failed:
+        report.longrepr = clean_report(call.excinfo, item.config.rootpath) or report.longrepr
     return report
 
 

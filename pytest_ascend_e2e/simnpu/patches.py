@@ -35,6 +35,7 @@ def install() -> None:
             "torch.distributed.distributed_c10d": name_gloo_once,
             "torchvision.extension": declare_torchvision_operators,
             "vllm.model_executor.layers.utils": keep_plain_weights,
+            "vllm.model_executor.layers.fused_moe.experts.cpu_moe": pack_experts_when_used,
             "vllm.platforms.cpu": run_a_single_worker_in_its_engine,
             "vllm.utils.system_utils": fork_engines,
             "ray._private.accelerators.npu": know_no_chip,
@@ -117,6 +118,32 @@ def keep_plain_weights(utils: ModuleType) -> None:
         layer.cpu_linear = torch.nn.functional.linear
 
     _replace(utils, "dispatch_cpu_unquantized_gemm", dispatch_cpu_unquantized_gemm)
+
+
+def pack_experts_when_used(cpu_moe: ModuleType) -> None:
+    """Let vLLM's experts keep their weights as they were loaded, and pack a copy whenever they are used.
+
+    vLLM packs them once, after the first load, and not after an update: plain weights then lie where its kernel reads packed
+    ones, and the experts compute something else than the trainer's. Packing a tiny model's costs less than a call.
+    """
+    experts = _require(cpu_moe, "CPUUnquantizedExperts")
+    apply: Callable[..., None] = _require(experts, "apply")
+    pack: Callable[[Any, str], Any] = _require(cpu_moe, "cpu_prepack_moe_weight")
+    _require(experts, "process_weights_after_loading")
+
+    def process_weights_after_loading(self: Any, _layer: object) -> None:
+        size = self.moe_config.intermediate_size_per_partition
+        if self._padded_intermediate_size(self.moe_config) != size:
+            raise SimulationError(
+                f"moe_intermediate_size {size} of a device is no multiple of {self.output_alignment}: vLLM's CPU kernel would pad "
+                "it, which a later weight update does not; give the tiny model a multiple"
+            )
+
+    def apply_packed(self: Any, *, w1: Any, w2: Any, **kwargs: Any) -> None:
+        apply(self, w1=pack(w1, self.isa), w2=pack(w2, self.isa), **kwargs)
+
+    _replace(experts, "process_weights_after_loading", process_weights_after_loading)
+    _replace(experts, "apply", apply_packed)
 
 
 def run_a_single_worker_in_its_engine(cpu: ModuleType) -> None:

@@ -65,9 +65,24 @@ def test_all_failed_checks_of_a_test_stand_in_one_table(host: Host, monkeypatch:
     result = host.run("--runner", "toy-2")
 
     text = result.stdout.str()
-    assert text.count("check  ") == 1
+    assert text.count("check     ") == 1
     for metric in ("critic/rewards/mean", "actor/grad_norm", "training/rollout_probs_diff_mean"):
         assert metric in text
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+def test_the_summary_of_a_ci_tells_a_failure_in_one_line(
+    host: Host, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("FAULT", "flat,nan@3")
+    host.cases(CHECKS)
+
+    result = host.run("--runner", "toy-2", *workers)
+
+    summary = result.stdout.str().partition("short test summary info")[2].splitlines()[1:-1]
+    assert len(summary) == 1
+    assert " checks failed, first completed.finite: 1 metrics are not finite: actor/grad_norm is nan at steps 3" in summary[0]
 
 
 def test_a_run_that_is_judged_by_nothing_is_red(host: Host) -> None:
