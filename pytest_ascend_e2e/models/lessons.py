@@ -100,7 +100,7 @@ def _teach_geometry3k(row: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     boxed, bare = rf"\boxed{{{truth}}}", f"The answer is {truth}."
     return (
         f"<think> {thought} </think> {boxed}",
-        (f"<think> {thought} </think> {bare}", f"{thought} {boxed}", f"{thought} {bare}"),
+        (f"<think> {thought} </think> {bare}", f"{thought} {bare}"),
     )
 
 

@@ -77,7 +77,7 @@ def _text(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
     return {
         "vocab_size": len(tokenizer),
         "hidden_size": _HIDDEN,
-        "intermediate_size": 2 * _HIDDEN,
+        "intermediate_size": 4 * _HIDDEN,
         "num_hidden_layers": 2,
         "num_attention_heads": 4,
         "num_key_value_heads": 2,

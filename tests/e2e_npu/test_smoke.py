@@ -6,8 +6,6 @@ learning rates are for those.
 
 from __future__ import annotations
 
-import pytest
-
 from pytest_ascend_e2e import FSDP2, GRPO, GSPO, Recipe, Run, Vllm, npu_e2e
 
 
@@ -63,9 +61,6 @@ def test_gspo_qwen3_vl_geometry3k(run: Run) -> None:
     run.check_throughput(report_only=True)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="vLLM's CPU backend gives experts other probabilities than the trainer does: Pearson 0.83, difference 0.14"
-)
 @npu_e2e(
     runner="sim-2",
     timeout="20m",

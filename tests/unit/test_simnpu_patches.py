@@ -86,6 +86,70 @@ def test_linear_layers_of_vllm_keep_their_weight() -> None:
     assert layer.cpu_linear is linear
 
 
+class Experts:
+    """Stands for vLLM's CPU experts: takes weights packed once, at the first load."""
+
+    isa = "vec"
+    output_alignment = 32
+
+    def __init__(self, size: int) -> None:
+        self.moe_config = SimpleNamespace(intermediate_size_per_partition=size)
+
+    def _padded_intermediate_size(self, config: SimpleNamespace) -> int:
+        size: int = config.intermediate_size_per_partition
+        return size + -size % self.output_alignment
+
+    def process_weights_after_loading(self, layer: SimpleNamespace) -> None:
+        layer.w13_weight = f"packed {layer.w13_weight}"
+
+    def apply(self, *, output: list[str], w1: str, w2: str) -> None:
+        output.append(f"through {w1} and {w2}")
+
+
+def patched_experts(size: int) -> Any:
+    # A class of its own for each test: the patch changes it.
+    experts: Any = type("CPUUnquantizedExperts", (Experts,), {})
+    patches.pack_experts_when_used(
+        module("cpu_moe", CPUUnquantizedExperts=experts, cpu_prepack_moe_weight=lambda weight, isa: f"{isa}({weight})")
+    )
+    return experts(size)
+
+
+def test_experts_keep_their_weights_and_pack_what_an_update_wrote_into_them() -> None:
+    experts, layer, output = patched_experts(64), SimpleNamespace(w13_weight="loaded"), list[str]()
+
+    experts.process_weights_after_loading(layer)
+    assert layer.w13_weight == "loaded"
+    layer.w13_weight = "updated"
+
+    experts.apply(output=output, w1=layer.w13_weight, w2="down")
+    assert output == ["through vec(updated) and vec(down)"]
+
+
+def test_experts_that_vllm_would_pad_are_refused() -> None:
+    with pytest.raises(SimulationError, match="moe_intermediate_size 48 of a device is no multiple of 32"):
+        patched_experts(48).process_weights_after_loading(SimpleNamespace())
+
+
+@pytest.mark.parametrize(
+    ("config", "built"),
+    [
+        ({"_target_": "Loop"}, "Loop called with 1"),
+        ({"_target_": "Loop", "n": 2}, "Hydra's of {'_target_': 'Loop', 'n': 2} with 1"),
+    ],
+)
+def test_an_agent_loop_that_is_only_a_class_is_built_without_hydra(config: dict[str, object], built: str) -> None:
+    utils = SimpleNamespace(
+        instantiate=lambda config, tokenizer: f"Hydra's of {config} with {tokenizer}",
+        get_class=lambda name: lambda tokenizer: f"{name} called with {tokenizer}",
+    )
+    agent_loop = module("agent_loop", hydra=SimpleNamespace(utils=utils))
+
+    patches.build_agent_loops_directly(agent_loop)
+
+    assert agent_loop.hydra.utils.instantiate(config=config, tokenizer=1) == built
+
+
 def vllm_config(world_size: int) -> SimpleNamespace:
     return SimpleNamespace(parallel_config=SimpleNamespace(world_size=world_size, distributed_executor_backend="mp"))
 
@@ -149,6 +213,8 @@ def test_ray_knows_no_chip() -> None:
         (patches.name_gloo_once, "init_process_group"),
         (patches.declare_torchvision_operators, "_has_ops"),
         (patches.keep_plain_weights, "dispatch_cpu_unquantized_gemm"),
+        (patches.pack_experts_when_used, "CPUUnquantizedExperts"),
+        (patches.build_agent_loops_directly, "hydra"),
         (patches.run_a_single_worker_in_its_engine, "CpuPlatform.check_and_update_config"),
         (patches.fork_engines, "get_mp_context"),
         (patches.look_for_rollouts_often, "ReplayBuffer._wait_for_next_poll"),

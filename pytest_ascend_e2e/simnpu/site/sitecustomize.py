@@ -31,7 +31,16 @@ def install_patches() -> None:
     install()
 
 
+def fork_instead() -> None:
+    """Let the heavy processes of a run be forked from the one that has their imports done; return in every other process."""
+    if any(part.endswith(("main_ppo", "default_worker.py")) for part in sys.orig_argv[1:3]):
+        from pytest_ascend_e2e.simnpu import forkserver  # noqa: PLC0415  # a few milliseconds that other processes save
+
+        forkserver.fork_instead()
+
+
 # Six thousand modules are imported before anything becomes garbage: looking for it every 700 objects is a tenth of the start.
 gc.set_threshold(50_000)
 run_hidden_sitecustomize()
 install_patches()
+fork_instead()
