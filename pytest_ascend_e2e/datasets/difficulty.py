@@ -11,5 +11,5 @@ import enum
 class Difficulty(enum.Enum):
     """How long, how varied and how exact generated problems are."""
 
-    SIMPLE = "simple"  # few words, small whole numbers, one or two steps: within reach of a model of some 100k parameters
+    SIMPLE = "simple"  # small whole numbers, mostly told in the text too, one or two steps: within reach of some 100k parameters
     FULL = "full"  # any whole degrees, roots and pi in answers, up to four steps

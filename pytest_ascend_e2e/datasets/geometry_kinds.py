@@ -88,6 +88,7 @@ def root_text(square: int) -> str:
 def triangle_sum(rng: Random, difficulty: Difficulty) -> GeometryProblem:
     """Two angles of a triangle are labelled; the third is asked."""
     a, b = _two_angles(rng, difficulty)
+    is_stated = difficulty is Difficulty.SIMPLE
     figure = Figure(
         points=triangle("A", "B", "C", base=1, at_first=a, at_second=b),
         segments=("AB", "BC", "CA"),
@@ -95,11 +96,12 @@ def triangle_sum(rng: Random, difficulty: Difficulty) -> GeometryProblem:
     )
     return GeometryProblem(
         kind="triangle_sum",
-        text="Find angle C of the triangle.",
+        text=f"In triangle ABC, angle A is {a} and angle B is {b}. Find angle C." if is_stated else "Find angle C of the triangle.",
         answer=str(180 - a - b),
         figure=figure,
         quantity=Quantity.ANGLE,
         of="ACB",
+        is_stated=is_stated,
     )
 
 
@@ -190,6 +192,7 @@ def parallel_lines(rng: Random, difficulty: Difficulty) -> GeometryProblem:
 def inscribed_angle(rng: Random, difficulty: Difficulty) -> GeometryProblem:
     """The angle at the centre of a circle is labelled; the one on the circle over the same arc is asked."""
     half = _degrees(rng, difficulty, 30, 70)
+    is_stated = difficulty is Difficulty.SIMPLE
     centre = Point(0, 0)
     lean = rng.randrange(-30, 31, 10)
     points = {
@@ -200,7 +203,7 @@ def inscribed_angle(rng: Random, difficulty: Difficulty) -> GeometryProblem:
     }
     return GeometryProblem(
         kind="inscribed_angle",
-        text="Find angle C in circle O.",
+        text=f"In circle O, angle AOB is {2 * half}. Find angle C." if is_stated else "Find angle C in circle O.",
         answer=str(half),
         figure=Figure(
             points=points,
@@ -210,17 +213,20 @@ def inscribed_angle(rng: Random, difficulty: Difficulty) -> GeometryProblem:
         ),
         quantity=Quantity.ANGLE,
         of="ACB",
+        is_stated=is_stated,
     )
 
 
 def exterior_angle(rng: Random, difficulty: Difficulty) -> GeometryProblem:
     """Two angles of a triangle are labelled; the one outside at the third corner is asked."""
     a, b = _two_angles(rng, difficulty)
+    is_stated = difficulty is Difficulty.SIMPLE
+    given = f"In triangle ABC, angle A is {a} and angle B is {b}. " if is_stated else ""
     points = triangle("B", "C", "A", base=1, at_first=b, at_second=180 - a - b)
     points["D"] = Point(1.4, 0)
     return GeometryProblem(
         kind="exterior_angle",
-        text="Find angle ACD outside the triangle.",
+        text=f"{given}Find angle ACD outside the triangle.",
         answer=str(a + b),
         figure=Figure(
             points=points,
@@ -229,6 +235,7 @@ def exterior_angle(rng: Random, difficulty: Difficulty) -> GeometryProblem:
         ),
         quantity=Quantity.ANGLE,
         of="ACD",
+        is_stated=is_stated,
     )
 
 

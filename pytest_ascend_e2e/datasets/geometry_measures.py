@@ -79,6 +79,7 @@ def parallelogram(rng: Random, difficulty: Difficulty) -> GeometryProblem:
     base = rng.randint(4, most)
     height = rng.randint(max(2, base // 2), base - 1)
     shift = base / rng.choice((2.5, 3.0))
+    is_stated = difficulty is Difficulty.SIMPLE
     points = {
         "A": Point(0, 0),
         "B": Point(base, 0),
@@ -88,7 +89,9 @@ def parallelogram(rng: Random, difficulty: Difficulty) -> GeometryProblem:
     }
     return GeometryProblem(
         kind="parallelogram",
-        text="Find the area of the parallelogram.",
+        text=f"Parallelogram ABCD has CD = {base} and height DE = {height}. Find the area."
+        if is_stated
+        else "Find the area of the parallelogram.",
         answer=str(base * height),
         figure=Figure(
             points=points,
@@ -99,6 +102,7 @@ def parallelogram(rng: Random, difficulty: Difficulty) -> GeometryProblem:
         ),
         quantity=Quantity.AREA,
         of="ABCD",
+        is_stated=is_stated,
     )
 
 
@@ -162,9 +166,11 @@ def circle(rng: Random, difficulty: Difficulty) -> GeometryProblem:
 def equilateral(rng: Random, difficulty: Difficulty) -> GeometryProblem:
     """Three sides of a triangle are marked as equal and one is labelled; the perimeter is asked."""
     side = rng.randint(2, 9 if difficulty is Difficulty.SIMPLE else 60)
+    is_stated = difficulty is Difficulty.SIMPLE
+    given = f"In triangle ABC, AB = {side}. " if is_stated else ""
     return GeometryProblem(
         kind="equilateral",
-        text="All sides are equal. Find the perimeter of the triangle.",
+        text=f"{given}All sides are equal. Find the perimeter of the triangle.",
         answer=str(3 * side),
         figure=Figure(
             points=triangle("A", "B", "C", base=side, at_first=60, at_second=60),
@@ -174,4 +180,5 @@ def equilateral(rng: Random, difficulty: Difficulty) -> GeometryProblem:
         ),
         quantity=Quantity.PERIMETER,
         of="ABC",
+        is_stated=is_stated,
     )
