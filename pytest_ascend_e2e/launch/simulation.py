@@ -2,12 +2,11 @@
 
 Must not know: recipes, or how an override or a command is written. Pure data; no process is started here.
 
-Where the time goes (verl 0.9.1, 2 devices, GRPO with a reference model): nearly all of it is the same ten seconds of imports
-(torch, transformers, vLLM, verl: 6300 modules) in every process, a tiny model computes for two seconds. So what counts is the
-number of processes. verl's defaults make 36 that import; the settings here, and two patches in `simnpu.patches` (vLLM's engine
-forked from its server, its single worker run inside the engine), leave 11: driver, task runner, two of TransferQueue, one trainer
-and one vLLM server per device, load balancer, reward worker, agent loop. A fork server for Ray's workers was tried and given up:
-Ray reads job and raylet from the environment once, when it is imported, so a process that has imported it makes no worker.
+Where the time goes (verl 0.9.1, 2 devices, GRPO with a reference model): a tiny model computes for two seconds, a process that
+imports torch, transformers, vLLM and verl for ten. verl's defaults make 36 such processes; the settings here, and two patches in
+`simnpu.patches` (vLLM's engine forked from its server, its single worker run inside the engine), leave 11: driver, task runner,
+two of TransferQueue, one trainer and one vLLM server per device, load balancer, reward worker, agent loop. They are forked from
+one process that has most of the imports done (`simnpu.forkserver`).
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class Warmup:
 
 
 WARMUPS: Mapping[Architecture, Warmup] = {
-    "qwen3": Warmup(steps=800),
-    "qwen3_moe": Warmup(steps=800),
+    "qwen3": Warmup(steps=1200),
+    "qwen3_moe": Warmup(steps=1200),
     "qwen3_vl": Warmup(steps=1000),
 }
 """The warm-up of each architecture: as short as leaves a clear rise to twenty steps of RL on generated data."""

@@ -28,7 +28,7 @@ SOUND = Recipe(
     dataset="gsm8k",
     engine=FSDP2(),
     rollout=Vllm(tp=1, n=4),
-    train_batch_size=32,
+    train_batch_size=16,
     use_dynamic_bsz=True,
     ppo_max_token_len_per_gpu=16384,
     max_prompt_length=64,
@@ -130,7 +130,7 @@ def test_a_killed_training_is_red_and_named(train_wrong: Train) -> None:
 
 
 def test_a_run_that_stops_at_step_5_of_20_with_exit_status_0_is_red(train_wrong: Train) -> None:
-    run = train_wrong(replace(SOUND, steps=20, overrides={"data.train_max_samples": 5 * 32, "trainer.total_epochs": 1}))
+    run = train_wrong(replace(SOUND, steps=20, overrides={"data.train_max_samples": 5 * 16, "trainer.total_epochs": 1}))
 
     run.check_completed()
 
