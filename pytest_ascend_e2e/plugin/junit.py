@@ -1,4 +1,7 @@
-"""The properties of a case in JUnit XML, in the place that the family's schema has for them.
+"""The JUnit XML of a session: complete at every moment, and with the properties of a case where the family's schema has a place.
+
+pytest writes the file at the end of a session, so a session that is killed leaves none. Here pytest's own writer is asked again
+and again while tests end, on a copy that has what did not end yet as errors, and each file replaces the one before in one step.
 
 `junit_family=xunit1` has properties inside a test case: they stay with the report. The schema of `xunit2`, pytest's default,
 allows them only in the test suite (https://github.com/pytest-dev/pytest/issues/14315): there they are named `<nodeid>:<name>`.
@@ -6,13 +9,23 @@ allows them only in the test suite (https://github.com/pytest-dev/pytest/issues/
 
 from __future__ import annotations
 
+import copy
+import os
+import time
+from collections import Counter
+from collections.abc import Generator, Iterable
+from pathlib import Path
+
 import pytest
 
 # There is no public way to the XML of a session on an xdist controller: the fixture `record_testsuite_property` does nothing
 # there (https://github.com/pytest-dev/pytest/issues/7767). tests/plugin/test_junit.py notices when this moves.
-from _pytest.junitxml import xml_key
+from _pytest.junitxml import LogXML, xml_key
 
 from ..report import PREFIX
+
+_BETWEEN_WRITES_S = 1.0
+_UNFINISHED = "unfinished"
 
 
 def place_properties(config: pytest.Config, report: pytest.TestReport) -> None:
@@ -25,3 +38,80 @@ def place_properties(config: pytest.Config, report: pytest.TestReport) -> None:
     if report.when == "teardown":
         for name, value in ours:
             xml.add_global_property(f"{report.nodeid}:{name}", str(value))
+
+
+class Journal:
+    """Keeps the file named by `--junitxml` valid and whole while the session runs; of use in the process that sees every report."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._running: set[str] = set()
+        self._last_write = 0.0
+
+    def write(self, collected: Iterable[str], finished: Iterable[str], *, at_once: bool) -> None:
+        """Write what is known now, the tests that are collected and not finished as errors.
+
+        Unless `at_once`, not more than once a second: a session of thousands of short tests writes as little as one of few cases.
+        """
+        xml = self._config.stash.get(xml_key, None)
+        if xml is None or not (at_once or time.monotonic() - self._last_write > _BETWEEN_WRITES_S):
+            return
+        told = _as_of_now(xml, {nodeid: nodeid in self._running for nodeid in sorted(set(collected) - set(finished))})
+        _write(told)
+        self._last_write = time.monotonic()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Remember what runs."""
+        self._running.add(nodeid)
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self) -> Generator[None, object, object]:
+        """Let pytest write the last file beside the one that is there, and replace that in one step too."""
+        xml = self._config.stash.get(xml_key, None)
+        if xml is None:
+            return (yield)
+        path = xml.logfile
+        xml.logfile = _partial(path)
+        try:
+            return (yield)
+        finally:
+            partial = Path(xml.logfile)
+            if partial.is_file():
+                partial.replace(path)
+            xml.logfile = path
+
+
+def _write(xml: LogXML) -> None:
+    """Let pytest's writer write beside its file, and replace that in one step."""
+    path, xml.logfile = xml.logfile, _partial(xml.logfile)
+    xml.pytest_sessionfinish()
+    Path(xml.logfile).replace(path)
+    xml.logfile = path
+
+
+def _partial(path: str) -> str:
+    return f"{path}.{os.getpid()}.partial"
+
+
+def _as_of_now(xml: LogXML, unfinished: dict[str, bool]) -> LogXML:
+    """Return a copy of pytest's writer in which each unfinished test is one error, whatever of it was reported already."""
+    told = copy.copy(xml)
+    told.stats = dict(xml.stats)
+    begun = [reporter for (nodeid, _), reporter in xml.node_reporters.items() if str(nodeid) in unfinished]
+    told.node_reporters = {}
+    told.node_reporters_ordered = [reporter for reporter in xml.node_reporters_ordered if reporter not in begun]
+    for nodeid, is_running in unfinished.items():
+        path, _, name = nodeid.partition("::")
+        report = pytest.TestReport(nodeid, (path, None, name), {}, "failed", None, "setup")
+        reporter = told.node_reporter(report)
+        reporter.record_testreport(report)
+        what = "was running" if is_running else "had not begun"
+        reporter._add_simple("error", _UNFINISHED, f"{nodeid} {what} when the session ended without a word")  # noqa: SLF001
+    tags = Counter(_outcome({node.tag for node in reporter.to_xml()}) for reporter in told.node_reporters_ordered)
+    told.stats = {key: tags[key] for key in xml.stats}
+    told.cnt_double_fail_tests = 0
+    return told
+
+
+def _outcome(tags: set[str]) -> str:
+    return next((tag for tag in ("error", "failure", "skipped") if tag in tags), "passed")

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -96,3 +101,73 @@ def test_only_plain_values_cross_from_a_worker(host: Host, workers: tuple[str, .
     values = [value for properties in suite_properties(xml).values() for value in properties.values()]
     assert not any(re.search(r"<\w+ object|PosixPath|dataclass", value) for value in values)
     assert pytest.approx(float(suite_properties(xml)["test_cases.py::test_one"]["rollout_pearson"])) == 0.999
+
+
+TWELVE = """
+import pytest
+@pytest.mark.parametrize('number', range(12))
+@npu_nightly(runner='toy-2', recipe=recipe(steps=2, env={'FAKE_TRAINER': 'nan@2'}))
+def test_many(run, number):
+    if number % 2: run.check_completed()
+    else: run.check_rewards()
+"""
+
+
+def outcomes(xml: Path) -> dict[str, str]:
+    """Return the outcome of each test, and refuse a file that has one twice or is not valid."""
+    xmlschema.XMLSchema(str(XUNIT2)).validate(str(xml))
+    suite = ET.parse(xml).find("testsuite")  # noqa: S314  # our own file
+    assert suite is not None
+    found: dict[str, str] = {}
+    for case in suite.iterfind("testcase"):
+        assert case.attrib["name"] not in found
+        bad = [*case.iterfind("error"), *case.iterfind("failure")]
+        found[case.attrib["name"]] = bad[0].attrib["message"].partition(":")[0] if bad else "passed"
+    assert suite.attrib["tests"] == str(len(found))
+    return found
+
+
+def killed_session(host: Host, xml: Path, *workers: str, when: int) -> None:
+    """Start a session of twelve cases in a process of its own, and kill it once `when` of them have an outcome."""
+    host.cases(TWELVE)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--runner", "toy-2", f"--junitxml={xml}", *workers]
+    log = host.root / "session.log"
+    with log.open("w") as out:
+        session = subprocess.Popen(command, cwd=host.pytester.path, stdout=out, stderr=out, start_new_session=True)
+    until = time.monotonic() + 120
+    while not xml.is_file() or len([outcome for outcome in outcomes(xml).values() if outcome != "unfinished"]) < when:
+        assert session.poll() is None, log.read_text()
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.02)
+    os.killpg(session.pid, signal.SIGKILL)
+    session.wait()
+
+
+@PLAIN_AND_XDIST
+@pytest.mark.parametrize("when", [0, 3])
+def test_a_session_that_is_killed_leaves_a_whole_file(host: Host, workers: tuple[str, ...], when: int) -> None:
+    xml = host.pytester.path / "junit.xml"
+
+    killed_session(host, xml, *workers, when=when)
+
+    found = outcomes(xml)
+    assert set(found) == {f"test_many[{number}]" for number in range(12)}
+    ended = [outcome for outcome in found.values() if outcome != "unfinished"]
+    assert len(ended) >= when
+    assert all("checks failed" in outcome or outcome == "passed" for outcome in ended)
+    assert "unfinished" in found.values()
+
+
+def test_a_session_that_ends_leaves_one_file_and_nothing_unfinished(host: Host) -> None:
+    xml = write(host)
+
+    assert "unfinished" not in outcomes(xml).values()
+    assert [path.name for path in xml.parent.glob("junit.xml*")] == ["junit.xml"]
+
+
+def test_a_module_that_cannot_be_collected_stays_in_the_file(host: Host) -> None:
+    host.pytester.makepyfile(test_broken="import nothing_of_this_name")
+
+    xml = write(host, "--continue-on-collection-errors")
+
+    assert len(outcomes(xml)) == 3
