@@ -102,7 +102,8 @@ class RunRecord:
     """One run and its checks: what every report, history and baseline is made from.
 
     Times are UTC in ISO 8601, durations in seconds. `summary` holds the figures a reader asks first (flat, finite numbers only),
-    `versions` the installed versions by distribution name ("none" where there is none), `problems` what else was wrong.
+    `versions` the installed versions by distribution name ("none" where there is none), `problems` what else was wrong,
+    `retried_as` the run that repeats this one because the machine, not the training, had failed.
     """
 
     run_id: str
@@ -132,11 +133,17 @@ class RunRecord:
     checks: Sequence[Check] = ()
     diagnosis: Diagnosis | None = None
     problems: Sequence[str] = ()
+    retried_as: str = ""
 
     @property
     def is_completed(self) -> bool:
         """Tell whether the training process ended by itself with exit status 0."""
         return self.ending is Ending.EXITED and self.exit_status == 0
+
+    @property
+    def is_infra_failure(self) -> bool:
+        """Tell whether the machine ended the training, by the diagnosis: what another attempt may not meet again."""
+        return not self.is_completed and self.diagnosis is not None and self.diagnosis.infra
 
     @property
     def is_passed(self) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ..report import failure_text, properties
+from ..report import failure_text, properties, retried_line
 from ..session import Run
 from .fixtures import RUNS_KEY
+from .guard import RETRIED_PROPERTY
 from .outcomes import CaseFailed
 
 
@@ -19,9 +20,14 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
         CaseFailed: a training failed, a check failed, or a run was judged by nothing.
     """
     texts = []
+    number = 0
     runs: list[Run] = item.stash.get(RUNS_KEY, [])
-    for number, run in enumerate(runs, start=1):
+    for run in runs:
         record = run.conclude(is_body_passed=is_body_passed)
+        if record.retried_as:
+            item.user_properties.append((RETRIED_PROPERTY, retried_line(record)))
+            continue
+        number += 1
         item.user_properties += properties(record, run_number=number)
         if not record.is_passed:
             texts.append(failure_text(record))

@@ -34,9 +34,21 @@ class Trainer:
         self.lease: Lease | None = None
 
     def __call__(self, recipe: Recipe) -> Run:
-        """Train `recipe` and return the finished run; in plan mode judge it and stop the test here."""
+        """Train `recipe` and return the finished run; in plan mode judge it and stop the test here.
+
+        A training that the machine ended is repeated as often as `--e2e-retries` says; every attempt keeps its record.
+        """
         if self._state.is_plan:
             plan_case(self._item, self._case, recipe, self._state)
+        run = self._attempt(recipe)
+        for _ in range(self._state.settings.retries):
+            if not run.record.is_infra_failure:
+                break
+            failed, run = run, self._attempt(recipe)
+            failed.replace_by(run)
+        return run
+
+    def _attempt(self, recipe: Recipe) -> Run:
         runs = self._item.stash.setdefault(RUNS_KEY, [])
         with Progress(self._item, name=self._case.name, steps=recipe.steps) as progress:
             run = self._bench.train(self._case, recipe, lease=self.lease, observe=progress.saw)

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 
-# What travels with a report: that its test is a case, and in plan mode the plan as text.
+# What travels with a report: that its test is a case, each attempt that was repeated, and in plan mode the plan as text.
 CASE_PROPERTY = "e2e_tier"
+RETRIED_PROPERTY = "e2e_retried"
 PLAN_PROPERTY = "e2e_plan"
 
 
@@ -30,12 +31,14 @@ class Guard:
     cases: set[str] = field(default_factory=set)
     ran: set[str] = field(default_factory=set)
     planned: list[str] = field(default_factory=list)
+    retried: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def saw_report(self, report: pytest.TestReport) -> None:
         """Count a report: a test is finished by its teardown; a case ran when its training was reached."""
         if report.when == "teardown":
             self.finished.add(report.nodeid)
+            self.retried += [f"{report.nodeid}: {value}" for name, value in report.user_properties if name == RETRIED_PROPERTY]
             self.planned += [str(value) for name, value in report.user_properties if name == PLAN_PROPERTY]
         if any(name == CASE_PROPERTY for name, _ in report.user_properties):
             self.cases.add(report.nodeid)
@@ -64,6 +67,8 @@ def close(session: pytest.Session, state: State) -> None:
 
 
 def tell(terminalreporter: pytest.TerminalReporter, state: State) -> None:
-    """Print why the closing check made the session red."""
+    """Print what was repeated, whatever came of it, and why the closing check made the session red."""
+    for line in state.guard.retried:
+        terminalreporter.write_line(f"repeated after a failure of the machine: {line}", yellow=True)
     for problem in state.guard.problems:
         terminalreporter.write_line(f"ascend-e2e: {problem}", red=True, bold=True)

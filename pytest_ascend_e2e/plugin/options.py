@@ -70,6 +70,12 @@ def _existing_file(text: str) -> Path:
     return path
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{text!r} cannot be used: expected a whole number from 0")
+    return int(text)
+
+
 def _program(text: str) -> str:
     path = Path(text).expanduser()
     if not (path.is_file() and os.access(path, os.X_OK)):
@@ -119,6 +125,10 @@ OPTIONS = (
         help="longest time a training may print nothing",
     ),
     Option(name="lease-timeout", read=parse_duration, default="2h", metavar="TIME", help="longest wait for free devices"),
+    Option(
+        name="retries", read=_count, default="0", metavar="N",
+        help="repeat a training up to N times when the machine ended it (host memory, Ray, a device), never for a failed check",
+    ),
     Option(
         name="progress", read=_progress, default="auto", metavar="MODE",
         help="how a running training is shown: auto, live, lines or off",
@@ -197,6 +207,7 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
         run_timeout_s=seconds("run-timeout"),
         silence_timeout_s=seconds("silence-timeout"),
         lease_timeout_s=seconds("lease-timeout"),
+        retries=_count(found["retries"].text),
     )
 
 

@@ -5,7 +5,7 @@ Must not know: pytest, or how a record was made.
 
 from __future__ import annotations
 
-from .failure import checks_table, failure_text, headline
+from .failure import checks_table, failure_text, headline, retried_line
 from .junit import PREFIX, Property, properties
 from .plan import plan_text
 from .progress import progress_line
@@ -21,5 +21,6 @@ __all__ = [
     "plan_text",
     "progress_line",
     "properties",
+    "retried_line",
     "table",
 ]

@@ -27,6 +27,11 @@ def headline(record: RunRecord) -> str:
     return f"all {len(record.checks)} checks passed"
 
 
+def retried_line(record: RunRecord) -> str:
+    """Return the line that tells of an attempt that another one replaced."""
+    return f"{headline(record)}; {record.run_dir} repeated as {record.retried_as}"
+
+
 def checks_table(checks: Sequence[Check]) -> list[str]:
     """Return the lines of the table of these checks: name, metric, value, limit, step, and below it each one's sentence."""
     rows = [

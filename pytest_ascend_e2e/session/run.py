@@ -5,6 +5,7 @@ A failed check does not raise: all failed checks of a test appear together at it
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -128,6 +129,10 @@ class Run:
             versions=self._record.versions,
         )
 
+    def replace_by(self, attempt: Run) -> None:
+        """Leave the verdict to another attempt at the same training; this one keeps its record, which names the other."""
+        self._record = dataclasses.replace(self._record, retried_as=attempt.record.run_id)
+
     def conclude(self, *, is_body_passed: bool) -> RunRecord:
         """Return the final record and write it to the run directory.
 
@@ -138,7 +143,7 @@ class Run:
             is_judged = self._is_judged
             self.check_completed()
             self._is_judged = is_judged
-        if is_body_passed and not self._is_judged:
+        if is_body_passed and not self._is_judged and not self._record.retried_as:
             self._checks.append(_NOT_JUDGED)
         record = self.record
         self._directory.write_record(record.to_json())

@@ -3,7 +3,8 @@
 Told what to do by the variable FAKE_TRAINER, a comma-separated list: `flat` (reward does not rise), `nan@N` (a NaN at step N),
 `crash@N` (a Python error after step N), `kill@N` (SIGKILL to itself), `stop@N` (ends green too early), `drift@N` (rollout and
 training disagree from step N), `wrong-reference` (KL at step 1), `without:KEY` (never prints a metric), `slow` (waits between
-steps), `silent` (hangs without a word after step 1).
+steps), `silent` (hangs without a word after step 1), `memory@N` (Ray kills it for want of host memory after step N), the same with
+`memory-once@N` in the first run of a run root only.
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ def metrics_of(step: int, steps: int, devices: int, wish: dict[str, str], rng: r
     return {key: value for key, value in data.items() if key != wish.get("without")}
 
 
+def is_first_run() -> bool:
+    """Tell whether no other run has a directory beside this one's."""
+    return len([path for path in Path.cwd().parent.iterdir() if path.is_dir()]) == 1
+
+
 def main() -> int:
     overrides = dict(argument.lstrip("+").partition("=")[::2] for argument in sys.argv[1:])
     steps = int(overrides["trainer.total_training_steps"])
@@ -74,6 +80,9 @@ def main() -> int:
                 return 0
             if wish.get("kill") == str(step):
                 os.kill(os.getpid(), signal.SIGKILL)
+            if str(step) in (wish.get("memory"), wish.get("memory-once") if is_first_run() else None):
+                print("ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.", flush=True)
+                return 1
             if wish.get("crash") == str(step):
                 raise ValueError("reward function returned no score for 3 of 8 samples")
             if "silent" in wish:
