@@ -15,7 +15,18 @@ from types import TracebackType
 from typing import final
 
 from ..diagnosis import FatalWatch, diagnose
-from ..launch import Command, Exit, Limits, RunDirectory, Supervisor, build_environment, make_ray_home, new_run_id, ray_overrides
+from ..launch import (
+    Command,
+    Exit,
+    Limits,
+    RunDirectory,
+    Supervisor,
+    build_environment,
+    make_ray_home,
+    new_run_id,
+    ray_overrides,
+    sweep_dead_sessions,
+)
 from ..metrics import Metrics, read_jsonl
 from ..preflight import Plan
 from ..recipe import Recipe
@@ -43,8 +54,11 @@ class Training:
         self._rerun = rerun
         self._run_id = new_run_id(case.name, now=_now(), token=secrets.token_hex(3))
         self._ray_home = make_ray_home(self._run_id)
+        self._swept: Sequence[str] = ()
 
     def __enter__(self) -> Training:
+        # Before a device is asked for: what a session left that was killed together with its keeper may still hold one.
+        self._swept = sweep_dead_sessions().ended
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -161,7 +175,10 @@ class Training:
             summary=figures(metrics),
             versions=versions(self._settings.python, environ),
             diagnosis=_diagnosis(directory.log, ended),
-            problems=[f"left behind and ended: {name}" for name in (*ended.leftovers, *ended.stuck)],
+            problems=[
+                *(f"of a session that is gone, ended before this run: {name}" for name in self._swept),
+                *(f"left behind and ended: {name}" for name in (*ended.leftovers, *ended.stuck)),
+            ],
         )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ascend_e2e.deadline import Deadline
-from pytest_ascend_e2e.launch import RUN_ID
+from pytest_ascend_e2e.launch import OWNER, RUN_ID
 from tests.plugin.conftest import Host
 
 SLOW = """
@@ -110,3 +110,15 @@ def test_a_session_without_a_terminal_shows_quiet_lines(host: Host) -> None:
     assert done.returncode == 0, done.stdout
     assert "test_case: step 1/3, reward 0." in done.stdout
     assert "test_case: step 3/3, reward 0." in done.stdout
+
+
+def test_what_a_dead_session_left_is_ended_before_a_run_and_named(host: Host) -> None:
+    host.cases("@npu_nightly(runner='toy-2', recipe=recipe(steps=2))\ndef test_case(run): run.check_completed()\n")
+    dead = f"{os.getpid()}:1"  # a living number, but the process that had it began at another time
+    orphan = subprocess.Popen(["/bin/sleep", "600"], env={RUN_ID: "test_gone-20261130T150405-ffffffff", OWNER: dead})
+
+    host.run("--runner", "toy-2").assert_outcomes(passed=1)
+
+    assert orphan.wait(timeout=10) == -signal.SIGTERM
+    (record,) = (host.pytester.path / "runs").glob("*/record.json")
+    assert f"of a session that is gone, ended before this run: sleep[{orphan.pid}]" in record.read_text()

@@ -100,9 +100,8 @@ def test_the_next_session_ends_what_the_kernel_could_not(tmp_path: Path) -> None
         keeper.kill()
         keeper.wait()
 
-        left = sweep_dead_sessions(grace_s=0.3)
+        sweep_dead_sessions(grace_s=0.3)  # or a run that begins beside this test, which does the same
 
-        assert len(left.ended) >= 2
         assert living(run_id) == []
     home.rmdir()
 
