@@ -25,12 +25,13 @@ import importlib
 import json
 import os
 import runpy
+import secrets
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -38,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 ADDRESS = "SIMNPU_FORK_SERVER"
-"""The environment variable with the path of the server's socket; empty turns forking off."""
+"""The environment variable with the name of the server's socket, one without a file; empty turns forking off."""
 
 DRIVER = "verl.trainer.main_ppo"
 WORKER = "ray/_private/workers/default_worker.py"
@@ -144,11 +145,8 @@ def fork_instead() -> None:
 
 def _start_server() -> None:
     """Start the server for this run, as a child that ends with this process, and name it in the environment."""
-    address = str(Path(tempfile.mkdtemp(prefix="simnpu-")) / "fork")
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(address)
-    listener.listen(64)
-    listener.set_inheritable(True)
+    address = f"simnpu-{secrets.token_hex(8)}"
+    listener = listen(address)
     # Descriptors are inherited on purpose: the locks of the lease live as long as a process of the run does.
     subprocess.Popen(
         [sys.executable, "-c", "from pytest_ascend_e2e.simnpu import forkserver; forkserver.serve()", str(listener.fileno())],
@@ -159,11 +157,20 @@ def _start_server() -> None:
     os.environ[ADDRESS] = address
 
 
+def listen(address: str) -> socket.socket:
+    """Return a listening socket of this name that a child inherits. It has no file, so nothing is left of it."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"\0{address}")
+    listener.listen(64)
+    listener.set_inheritable(True)
+    return listener
+
+
 def stand_in(program: Program) -> int:
     """Hand the program over and wait for its end; return the exit status, negative for a signal as in `subprocess`."""
     connection = socket.socket(socket.AF_UNIX)
     try:
-        connection.connect(os.environ[ADDRESS])
+        connection.connect(f"\0{os.environ[ADDRESS]}")
         _send(connection, program)
         answers = connection.makefile("r")
         fork = int(answers.readline())
@@ -321,7 +328,15 @@ def _tell(connection: socket.socket, number: int) -> None:
 
 
 def _receive(connection: socket.socket) -> tuple[Program, list[int]]:
-    """Read a request and the standard streams that came with it."""
+    """Read a request and the standard streams that came with it; a name without a file protects from nobody, so see who asks.
+
+    Raises:
+        PermissionError: another user asks.
+        ValueError: not a request.
+    """
+    _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    if user != os.getuid():
+        raise PermissionError(f"user {user} asks for a fork of user {os.getuid()}")
     head, ancillary, _, _ = connection.recvmsg(4, socket.CMSG_SPACE(len(_STREAMS) * array.array("i").itemsize))
     streams = array.array("i")
     for level, kind, data in ancillary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -39,11 +40,8 @@ class Servers:
 
     def start(self, *ahead: str, path: Path | None = None) -> tuple[str, int]:
         """Return the address and the process id of a server that imports `ahead` before it forks."""
-        address = str(self._root / f"fork{len(self._launchers)}")
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(address)
-        listener.listen()
-        listener.set_inheritable(True)
+        address = f"test-{os.getpid()}-{secrets.token_hex(8)}"
+        listener = forkserver.listen(address)
         code = f"from pytest_ascend_e2e.simnpu import forkserver; forkserver.serve({ahead!r}, ())"
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(path or ""), str(Path(__file__).parents[2])]))}
         with (self._root / "server.log").open("w", encoding="utf-8") as log:
@@ -267,3 +265,21 @@ def test_what_is_imported_ahead_exists_and_leaves_ray_and_verl_to_the_forks() ->
 
     assert child.stdout.endswith("whole\n"), child.stderr
     assert set(forkserver.FORBIDDEN) == {"ray", "verl"}
+
+
+def test_another_user_gets_no_fork(servers: Servers, tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+    address, server = servers.start()
+    start(address, script(tmp_path, "pass")).communicate(timeout=30)
+    connection = socket.socket(socket.AF_UNIX)
+
+    os.seteuid(65534)
+    try:
+        connection.connect(f"\0{address}")
+    finally:
+        os.seteuid(0)
+    with connection:
+        connection.settimeout(30)
+        assert connection.recv(1) == b""
+    assert is_alive(server)
