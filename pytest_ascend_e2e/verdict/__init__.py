@@ -7,8 +7,17 @@ finite or not decidable passes.
 from __future__ import annotations
 
 from .baseline import FEWEST_RUNS, Baseline, Direction, check_baseline, direction_of, figure, figure_of, parse_baselines
-from .blocks import check_each_value, check_every_step, check_level, check_median
+from .blocks import (
+    check_each_value,
+    check_every_step,
+    check_level,
+    check_median,
+    check_monotone,
+    check_spread,
+    check_window,
+)
 from .completion import REQUIRED, check_completed
+from .health import check_update_health
 from .limits import Limit
 from .logprobs import LogprobLimits, check_logprob_consistency
 from .rewards import check_rewards
@@ -31,9 +40,13 @@ __all__ = [
     "check_level",
     "check_logprob_consistency",
     "check_median",
+    "check_monotone",
     "check_rewards",
+    "check_spread",
     "check_throughput",
     "check_trend",
+    "check_update_health",
+    "check_window",
     "direction_of",
     "figure",
     "figure_of",
