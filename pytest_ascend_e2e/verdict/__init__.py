@@ -6,7 +6,7 @@ finite or not decidable passes.
 
 from __future__ import annotations
 
-from .baseline import FEWEST_RUNS, Baseline, Direction, check_baseline, direction_of, figure, figure_of, parse_baselines
+from .baseline import FALSE_ALARMS, FEWEST_RUNS, Baseline, Direction, check_baseline, direction_of, figure, figure_of
 from .blocks import (
     check_each_value,
     check_every_step,
@@ -21,10 +21,12 @@ from .health import check_update_health
 from .limits import Limit
 from .logprobs import LogprobLimits, check_logprob_consistency
 from .rewards import check_rewards
+from .stored import parse_baselines, to_mapping
 from .throughput import check_throughput
 from .trends import Trend, TrendTest, check_trend, mann_kendall, steps_needed
 
 __all__ = [
+    "FALSE_ALARMS",
     "FEWEST_RUNS",
     "REQUIRED",
     "Baseline",
@@ -53,4 +55,5 @@ __all__ = [
     "mann_kendall",
     "parse_baselines",
     "steps_needed",
+    "to_mapping",
 ]
