@@ -102,7 +102,8 @@ class RunRecord:
     """One run and its checks: what every report, history and baseline is made from.
 
     Times are UTC in ISO 8601, durations in seconds. `summary` holds the figures a reader asks first (flat, finite numbers only),
-    `versions` the installed versions by distribution name ("none" where there is none), `problems` what else was wrong.
+    `versions` the installed versions by distribution name ("none" where there is none), `problems` what else was wrong. `commit` is
+    that of the cases, empty outside a repository, `is_dirty` tells that files differed from it; `device` is the chip.
     """
 
     run_id: str
@@ -132,6 +133,9 @@ class RunRecord:
     checks: Sequence[Check] = ()
     diagnosis: Diagnosis | None = None
     problems: Sequence[str] = ()
+    commit: str = ""
+    is_dirty: bool = False
+    device: str = ""
 
     @property
     def is_completed(self) -> bool:

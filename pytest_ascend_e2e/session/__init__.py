@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
+from .baselines import FILE_NAME, read_baselines, write_baselines
 from .bench import Bench
 from .case import Case, Tier, case_from_arguments
+from .existing import ExistingRun, read_run
+from .published import PublishedCase, published_baselines, published_cases
+from .recording import FALSE_ALARMS, METRICS, Change, changes, record_baseline
 from .run import Run
 from .settings import Settings
 
-__all__ = ["Bench", "Case", "Run", "Settings", "Tier", "case_from_arguments"]
+__all__ = [
+    "FALSE_ALARMS",
+    "FILE_NAME",
+    "METRICS",
+    "Bench",
+    "Case",
+    "Change",
+    "ExistingRun",
+    "PublishedCase",
+    "Run",
+    "Settings",
+    "Tier",
+    "case_from_arguments",
+    "changes",
+    "published_baselines",
+    "published_cases",
+    "read_baselines",
+    "read_run",
+    "record_baseline",
+    "write_baselines",
+]

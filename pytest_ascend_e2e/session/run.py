@@ -16,6 +16,7 @@ from ..verdict import (
     Baseline,
     LogprobLimits,
     Trend,
+    check_baseline,
     check_completed,
     check_logprob_consistency,
     check_rewards,
@@ -168,7 +169,18 @@ class Run:
             baselines=None if has_limit or report_only else self._baselines or None,
             warmup=warmup,
             report_only=report_only,
+            device=self._record.device,
             versions=self._record.versions,
+        )
+
+    def check_baseline(self, *, warmup: int = 1) -> None:
+        """Check every metric that has a baseline of this case on this runner (`baselines.yaml` beside the test file).
+
+        Without a baseline the check fails: leave it out until there is one.
+        """
+        self._is_judged = True
+        self._checks += check_baseline(
+            self._metrics, self._baselines, warmup=warmup, device=self._record.device, versions=self._record.versions
         )
 
     def conclude(self, *, is_body_passed: bool) -> RunRecord:
