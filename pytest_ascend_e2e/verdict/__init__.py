@@ -16,6 +16,7 @@ from .blocks import (
     check_spread,
     check_window,
 )
+from .changepoint import ChangePoint, change_point, runs_needed
 from .completion import REQUIRED, check_completed
 from .health import check_update_health
 from .limits import Limit
@@ -30,11 +31,13 @@ __all__ = [
     "FEWEST_RUNS",
     "REQUIRED",
     "Baseline",
+    "ChangePoint",
     "Direction",
     "Limit",
     "LogprobLimits",
     "Trend",
     "TrendTest",
+    "change_point",
     "check_baseline",
     "check_completed",
     "check_each_value",
@@ -54,6 +57,7 @@ __all__ = [
     "figure_of",
     "mann_kendall",
     "parse_baselines",
+    "runs_needed",
     "steps_needed",
     "to_mapping",
 ]
