@@ -16,7 +16,7 @@ from ..errors import E2EError
 __all__ = ["main"]
 
 # Each module has add_parser(subparsers) -> None and run(args, stdout, stderr) -> int.
-_COMMANDS = ("devices", "metrics", "diagnose", "baseline", "history")
+_COMMANDS = ("devices", "metrics", "diagnose", "baseline", "history", "judge")
 
 _MISTAKE = 2
 _CUT_SHORT = 141  # what a shell reports for a command that SIGPIPE ended

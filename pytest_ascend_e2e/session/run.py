@@ -71,7 +71,7 @@ class Run:
     def check_completed(self) -> None:
         """Check that the process ended with exit status 0, and that exactly the steps asked for are there, every number finite."""
         self._is_judged = self._is_completion_checked = True
-        self._checks += [self._process_check(), *check_completed(self._metrics, steps=self.recipe.steps)]
+        self._checks += [process_check(self._record), *check_completed(self._metrics, steps=self.recipe.steps)]
 
     def check_rewards(
         self,
@@ -199,15 +199,16 @@ class Run:
         self._directory.write_record(record.to_json())
         return record
 
-    def _process_check(self) -> Check:
-        record = self._record
-        how = record.end_reason if not record.is_completed else "exit status 0"
-        return Check(
-            name="completed.process",
-            verdict=Verdict.PASSED if record.is_completed else Verdict.FAILED,
-            message=f"the training process ended: {how}",
-            origin="a training that does not end by itself with exit status 0 is never green",
-        )
+
+def process_check(record: RunRecord) -> Check:
+    """Return the check that the training process ended by itself with exit status 0."""
+    how = record.end_reason if not record.is_completed else "exit status 0"
+    return Check(
+        name="completed.process",
+        verdict=Verdict.PASSED if record.is_completed else Verdict.FAILED,
+        message=f"the training process ended: {how}",
+        origin="a training that does not end by itself with exit status 0 is never green",
+    )
 
 
 def _rate_to_reach(recipe: Recipe) -> float | None:

@@ -19,17 +19,19 @@ from .blocks import (
 from .changepoint import ChangePoint, change_point, runs_needed
 from .completion import REQUIRED, check_completed
 from .health import check_update_health
-from .limits import Limit
+from .limits import GIVEN, Limit
 from .logprobs import LogprobLimits, check_logprob_consistency
 from .rewards import check_rewards
 from .stored import parse_baselines, to_mapping
 from .throughput import check_throughput
-from .trends import Trend, TrendTest, check_trend, mann_kendall, steps_needed
+from .trends import TRENDS, Trend, TrendTest, check_trend, mann_kendall, steps_needed
 
 __all__ = [
     "FALSE_ALARMS",
     "FEWEST_RUNS",
+    "GIVEN",
     "REQUIRED",
+    "TRENDS",
     "Baseline",
     "ChangePoint",
     "Direction",

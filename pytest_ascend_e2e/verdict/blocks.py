@@ -27,8 +27,10 @@ def usable_series(metrics: Metrics, key: str, *, name: str, steps: Iterable[int]
     missing = series.missing(wanted)
     if missing:
         return failed(name, f"{key} has no value at steps {shown_steps(missing)}", metric=key, step=missing[0])
-    values = tuple(series.at(step) for step in wanted)
-    chosen = MetricSeries(name=key, steps=wanted, values=values)
+    # Most series have a value at each training step and at no other.
+    chosen = series
+    if series.steps != wanted:
+        chosen = MetricSeries(name=key, steps=wanted, values=tuple(series.at(step) for step in wanted))
     broken = chosen.non_finite_steps
     if broken:
         return failed(name, f"{key} is {chosen.at(broken[0])} at steps {shown_steps(broken)}", metric=key, step=broken[0])

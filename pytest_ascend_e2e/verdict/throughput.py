@@ -5,6 +5,8 @@ Must not know the machine: devices, limits and baselines are given.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping
 
 from ..errors import CheckError
@@ -139,9 +141,10 @@ def _memory_growth(metrics: Metrics) -> tuple[Check, ...]:
     if isinstance(series, Check):
         return (series,)
     half, values = len(series) // 2, series.values
-    peaks = sum(value > max(values[:at]) for at, value in enumerate(values) if at >= half)
+    highest = list(itertools.accumulate(values, max))
+    peaks = sum(later > earlier for earlier, later in itertools.pairwise(highest[half - 1 :]))
     doubt = chance_of_peaks(half, len(values), peaks)
-    part = max(values) / max(values[:half]) - 1 if max(values[:half]) > 0 else 0.0
+    part = highest[-1] / highest[half - 1] - 1 if highest[half - 1] > 0 else 0.0
     what = (
         f"{MEMORY} reaches a new peak at {peaks} of the steps {shown_steps(series.steps[half:])}, by chance with p = {doubt:.2g}; "
         "its growth there, in parts,"
@@ -158,14 +161,11 @@ def chance_of_peaks(first: int, last: int, peaks: int) -> float:
 
     Renyi, "Theorie des elements saillants d'une suite d'observations" (1962): these events are independent.
     """
-    chances = [1.0]
+    fewer = [1.0, *[0.0] * (peaks - 1)][:peaks]
     for position in range(first, last):
         chance = 1 / (position + 1)
-        chances = [
-            (chances[count] if count < len(chances) else 0.0) * (1 - chance) + (chances[count - 1] * chance if count else 0.0)
-            for count in range(len(chances) + 1)
-        ]
-    return sum(chances[peaks:])
+        fewer = [now * (1 - chance) + before * chance for before, now in zip([0.0, *fewer], fewer, strict=False)]
+    return max(0.0, 1.0 - math.fsum(fewer))
 
 
 def _devices(metrics: Metrics, devices: int) -> Check:

@@ -12,6 +12,14 @@ from tests.fakes.logged_run import DEVICES, Rows, logged_run
 
 PASSED = Check(name="completed.process", verdict=Verdict.PASSED, message="the training process ended: exit status 0")
 
+CONFIG = """
+algorithm: {use_kl_in_reward: false}
+data: {train_batch_size: 32}
+actor_rollout_ref:
+  actor:
+    {use_kl_loss: true, ppo_mini_batch_size: 32, ppo_epochs: 1, optim: {lr: 1.0e-06, lr_warmup_steps: -1, lr_warmup_steps_ratio: 0}}
+"""
+
 SOUND = RunRecord(
     run_id="test_grpo-1",
     case="tests/test_cases.py::test_grpo",
@@ -49,6 +57,7 @@ def write_run(root: Path, number: int, *, rows: Rows | None = None, **changed: o
     directory.mkdir(parents=True)
     record = dataclasses.replace(SOUND, **{"run_id": run_id, "run_dir": str(directory), **changed})  # type: ignore[arg-type]  # any field
     (directory / "record.json").write_text(record.to_json())
+    (directory / "config.yaml").write_text(CONFIG)
     logged = logged_run(record.steps, seed=number) if rows is None else rows
     lines = [
         json.dumps({"step": step, "data": {key: value if math.isfinite(value) else None for key, value in row.items()}})
