@@ -69,3 +69,7 @@ class CheckError(E2EError):
 
 class BaselineError(E2EError):
     """A baseline cannot be used: a field is missing, of another shape, or it rests on too few runs."""
+
+
+class HistoryError(E2EError):
+    """The history of runs cannot be read or written, or is none."""

@@ -102,8 +102,9 @@ class RunRecord:
     """One run and its checks: what every report, history and baseline is made from.
 
     Times are UTC in ISO 8601, durations in seconds. `summary` holds the figures a reader asks first (flat, finite numbers only),
-    `versions` the installed versions by distribution name ("none" where there is none), `problems` what else was wrong,
-    `retried_as` the run that repeats this one because the machine, not the training, had failed.
+    `versions` the installed versions by distribution name ("none" where there is none), `problems` what else was wrong. `commit` is
+    that of the cases, empty outside a repository, `is_dirty` tells that files differed from it; `device` is the chip. `retried_as`
+    names the run that repeats this one because the machine, not the training, had failed.
     """
 
     run_id: str
@@ -133,6 +134,9 @@ class RunRecord:
     checks: Sequence[Check] = ()
     diagnosis: Diagnosis | None = None
     problems: Sequence[str] = ()
+    commit: str = ""
+    is_dirty: bool = False
+    device: str = ""
     retried_as: str = ""
 
     @property

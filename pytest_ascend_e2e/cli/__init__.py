@@ -16,7 +16,7 @@ from ..errors import E2EError
 __all__ = ["main"]
 
 # Each module has add_parser(subparsers) -> None and run(args, stdout, stderr) -> int.
-_COMMANDS = ("devices", "metrics", "diagnose")
+_COMMANDS = ("devices", "metrics", "diagnose", "baseline", "history", "judge")
 
 _MISTAKE = 2
 _CUT_SHORT = 141  # what a shell reports for a command that SIGPIPE ended
@@ -27,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     asked = [words[0]] if words and words[0] in _COMMANDS else _COMMANDS
     parser = argparse.ArgumentParser(
-        prog="ascend-e2e", description="Look at devices, metrics and failures of end-to-end training tests on Ascend NPUs."
+        prog="ascend-e2e",
+        description="Look at devices, metrics, failures, baselines and the history of end-to-end training tests on Ascend NPUs.",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="command")
     modules = {name: importlib.import_module(f".{name}", __package__) for name in asked}

@@ -99,6 +99,9 @@ class _Reader:
         gained = len(found) - (0 if record.is_cut else 1)
         if len(found) < len(pairs) or gained < 1:
             return False
+        # After a whole pair, the line was split inside its number, or at the separator: its key stays what it was.
+        if not record.is_cut and found[0][0] != record.pairs[-1][0]:
+            return False
         if not record.is_cut:
             record.pairs.pop()
         record.pairs.extend(found)

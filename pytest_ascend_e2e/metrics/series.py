@@ -5,6 +5,7 @@ Owns arithmetic on steps and values, in which a NaN is never lost. Must not know
 
 from __future__ import annotations
 
+import bisect
 import math
 import statistics
 from collections.abc import Iterable, Iterator
@@ -63,12 +64,10 @@ class MetricSeries:
 
     def at(self, step: int) -> float:
         """Return the value at `step`; the message of the `MetricError` names the steps there are."""
-        try:
-            return self.values[self.steps.index(step)]
-        except ValueError:
-            raise MetricError(
-                f"{self.name} has no value at step {step}; it has values at steps {shown_steps(self.steps)}"
-            ) from None
+        index = bisect.bisect_left(self.steps, step)
+        if index == len(self.steps) or self.steps[index] != step:
+            raise MetricError(f"{self.name} has no value at step {step}; it has values at steps {shown_steps(self.steps)}")
+        return self.values[index]
 
     def first(self, count: int) -> MetricSeries:
         """Return the first `count` values."""

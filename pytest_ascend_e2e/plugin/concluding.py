@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import pytest
 
+from ..errors import HistoryError
+from ..history import History
+from ..records import RunRecord
 from ..report import failure_text, properties, retried_line
 from ..session import Run
 from .fixtures import RUNS_KEY
 from .guard import RETRIED_PROPERTY
 from .outcomes import CaseFailed
+from .state import state_of
 
 
 def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
-    """Write the records and properties of the test's runs; raise with the whole report if one is red.
+    """Write the records and properties of the test's runs and keep them in the history; raise with the whole report if one is red.
 
     Where the body itself failed, its own error stays the outcome and the report of the runs stands beside it.
 
     Raises:
-        CaseFailed: a training failed, a check failed, or a run was judged by nothing.
+        CaseFailed: a training failed, a check failed, a run was judged by nothing, or it could not be kept.
     """
     texts = []
     number = 0
+    records = []
     runs: list[Run] = item.stash.get(RUNS_KEY, [])
     for run in runs:
         record = run.conclude(is_body_passed=is_body_passed)
+        records.append(record)
         if record.retried_as:
             item.user_properties.append((RETRIED_PROPERTY, retried_line(record)))
             continue
@@ -31,8 +37,20 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
         item.user_properties += properties(record, run_number=number)
         if not record.is_passed:
             texts.append(failure_text(record))
+    history = state_of(item.config).settings.history
+    if history is not None and records:
+        texts += _kept(History(history), records)
     if not texts:
         return
     if is_body_passed:
         raise CaseFailed("\n\n".join(texts))
     item.add_report_section("call", "training", "\n\n".join(texts))
+
+
+def _kept(history: History, records: list[RunRecord]) -> list[str]:
+    """Keep the records; return the problem where that fails, since a result that is lost is not green."""
+    try:
+        history.add(records)
+    except HistoryError as error:
+        return [f"the run is not in the history: {error}"]
+    return []

@@ -116,6 +116,10 @@ OPTIONS = (
         help="directory of the device locks; one for the whole host",
     ),
     Option(
+        name="history", read=_path, default="e2e-runs/history.sqlite", metavar="FILE",
+        help="database that gets every concluded run (SQLite)",
+    ),
+    Option(
         name="python", read=_program, default=sys.executable, metavar="FILE",
         help="Python interpreter of the training environment",
     ),
@@ -203,6 +207,7 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
         models_root=path("models-root"),
         datasets_root=path("datasets-root"),
         lock_dir=path("lock-dir"),
+        history=path("history"),
         python=found["python"].text,
         run_timeout_s=seconds("run-timeout"),
         silence_timeout_s=seconds("silence-timeout"),

@@ -6,6 +6,7 @@ Must not know: pytest, or how a record was made.
 from __future__ import annotations
 
 from .failure import checks_table, failure_text, headline, retried_line
+from .history import history_text
 from .junit import PREFIX, Property, properties
 from .plan import plan_text
 from .progress import progress_line
@@ -17,6 +18,7 @@ __all__ = [
     "checks_table",
     "failure_text",
     "headline",
+    "history_text",
     "number",
     "plan_text",
     "progress_line",

@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
+from .baselines import FILE_NAME, read_baselines, write_baselines
 from .bench import Bench
 from .case import Case, Tier, case_from_arguments
+from .existing import ExistingRun, read_run
+from .judging import GROUPS, Demands, demands_of, judge_again
+from .published import PublishedCase, published_baselines, published_cases
+from .recording import FALSE_ALARMS, METRICS, Change, changes, record_baseline
 from .run import Run
 from .settings import Settings
 
-__all__ = ["Bench", "Case", "Run", "Settings", "Tier", "case_from_arguments"]
+__all__ = [
+    "FALSE_ALARMS",
+    "FILE_NAME",
+    "GROUPS",
+    "METRICS",
+    "Bench",
+    "Case",
+    "Change",
+    "Demands",
+    "ExistingRun",
+    "PublishedCase",
+    "Run",
+    "Settings",
+    "Tier",
+    "case_from_arguments",
+    "changes",
+    "demands_of",
+    "judge_again",
+    "published_baselines",
+    "published_cases",
+    "read_baselines",
+    "read_run",
+    "record_baseline",
+    "write_baselines",
+]

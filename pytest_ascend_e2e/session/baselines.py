@@ -14,13 +14,15 @@ Must not know: what a baseline means; `verdict/` does.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from ..errors import BaselineError
-from ..verdict import Baseline, parse_baselines
+from ..verdict import Baseline, parse_baselines, to_mapping
 
 FILE_NAME = "baselines.yaml"
 SCHEMA = 1
@@ -32,17 +34,56 @@ def find_baselines(test_file: Path, case: str, runner: str) -> dict[str, Baselin
     Raises:
         BaselineError: the file is there and cannot be used.
     """
-    path = test_file.parent / FILE_NAME
+    return read_baselines(test_file.parent / FILE_NAME, case, runner)
+
+
+def read_baselines(path: Path, case: str, runner: str) -> dict[str, Baseline]:
+    """Return the baselines of a case on a runner from this file, none where the file, the case or the runner is not there.
+
+    Raises:
+        BaselineError: the file is there and cannot be used.
+    """
     if not path.is_file():
         return {}
     cases = _cases(path)
-    name = case.rpartition("::")[2]
+    name = short_name(case)
     runners = cases.get(name, {})
     if not isinstance(runners, Mapping):
         raise BaselineError(f"{path}: cases.{name}: expected a mapping from runner to baseline, found {runners!r}")
     if runner not in runners:
         return {}
     return parse_baselines(runners[runner], origin=f"{path}: cases.{name}.{runner}")
+
+
+def write_baselines(path: Path, case: str, runner: str, baselines: Mapping[str, Baseline]) -> None:
+    """Put the baselines of a case on a runner into the file, which is made if need be; all others stay. Comments do not.
+
+    Raises:
+        BaselineError: the file is there and cannot be used, or cannot be written.
+    """
+    cases: dict[str, Any] = dict(_cases(path)) if path.is_file() else {}
+    name = short_name(case)
+    cases[name] = {**cases.get(name, {}), runner: _compact({key: to_mapping(baseline) for key, baseline in baselines.items()})}
+    text = yaml.safe_dump({"schema": SCHEMA, "cases": cases}, sort_keys=False, allow_unicode=True, width=132)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise BaselineError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def short_name(case: str) -> str:
+    """Return the name of a case in the file: that of its test, without the file of the test."""
+    return case.rpartition("::")[2]
+
+
+def _compact(entries: Mapping[str, dict[str, object]]) -> dict[str, object]:
+    """Return the entries with what all of them share written once, before the metrics."""
+    first = next(iter(entries.values()))
+    common = {name: value for name, value in first.items() if all(entry.get(name) == value for entry in entries.values())}
+    own = {key: {name: value for name, value in entry.items() if name not in common} for key, entry in entries.items()}
+    return {**common, "metrics": own}
 
 
 def _cases(path: Path) -> Mapping[str, object]:

@@ -23,6 +23,7 @@ from ..recipe import Inputs, Recipe, to_environment
 from ..runners import DevicePool, Lease, LockDirectory, Runner, Slot, find_devices, simulated_slots
 from .baselines import find_baselines
 from .case import Case
+from .commit import commit_of
 from .merging import merged
 from .run import Run
 from .settings import Settings
@@ -103,7 +104,10 @@ class Bench:
         data = self.dataset(recipe.dataset)
         model = self.model(recipe)
         inputs = self._inputs(case, model=str(model), train=str(data.train_files), val=str(data.val_files))
-        with Training(case=case, recipe=recipe, runner=self.runner, settings=self.settings, rerun=self.rerun) as training:
+        commit = commit_of(self.test_file.parent)
+        with Training(
+            case=case, recipe=recipe, runner=self.runner, settings=self.settings, rerun=self.rerun, commit=commit
+        ) as training:
             plan, config = self._judge(case, recipe, inputs, training.overrides, model)
             if plan.problems:
                 raise PreflightError(*(f"{case.name} cannot work on {self.runner.name}: {problem}" for problem in plan.problems))

@@ -13,7 +13,17 @@ from ..launch import RunDirectory
 from ..metrics import Metrics
 from ..recipe import Recipe
 from ..records import Check, RunRecord, Verdict
-from ..verdict import Baseline, LogprobLimits, Trend, check_completed, check_logprob_consistency, check_rewards, check_throughput
+from ..verdict import (
+    Baseline,
+    LogprobLimits,
+    Trend,
+    check_baseline,
+    check_completed,
+    check_logprob_consistency,
+    check_rewards,
+    check_throughput,
+    check_update_health,
+)
 
 
 class Run:
@@ -62,7 +72,7 @@ class Run:
     def check_completed(self) -> None:
         """Check that the process ended with exit status 0, and that exactly the steps asked for are there, every number finite."""
         self._is_judged = self._is_completion_checked = True
-        self._checks += [self._process_check(), *check_completed(self._metrics, steps=self.recipe.steps)]
+        self._checks += [process_check(self._record), *check_completed(self._metrics, steps=self.recipe.steps)]
 
     def check_rewards(
         self,
@@ -101,32 +111,77 @@ class Run:
             updates_per_step=self.recipe.updates_per_step,
         )
 
+    def check_update_health(
+        self,
+        *,
+        window: int = 5,
+        grad_norm_max: float | None = None,
+        entropy_min: float | None = None,
+        entropy_max: float | None = None,
+        clip_fraction_max: float | None = None,
+        aborted_max: float = 0.0,
+        cut_max: float | None = None,
+    ) -> None:
+        """Check gradients, learning rate, entropy, clipping and responses: can the updates have taught the policy something?
+
+        Limits that are not given are wide ones that hold for any run; `cut_max` limits the part of responses that
+        `max_response_length` cuts, and is judged only if it is given.
+        """
+        self._is_judged = True
+        self._checks += check_update_health(
+            self._metrics,
+            window=window,
+            lr=_rate_to_reach(self.recipe),
+            grad_norm_max=grad_norm_max,
+            entropy_min=entropy_min,
+            entropy_max=entropy_max,
+            clip_fraction_max=clip_fraction_max,
+            aborted_max=aborted_max,
+            cut_max=cut_max,
+        )
+
     def check_throughput(
         self,
         *,
         minimum: float | None = None,
         step_time_max_s: float | None = None,
+        parts_max_s: Mapping[str, float] | None = None,
         memory_max_gb: float | None = None,
+        host_memory_max_gb: float | None = None,
         warmup: int = 1,
         report_only: bool = False,
     ) -> None:
-        """Check tokens/s per device (`minimum`), seconds of a step, and peak memory of a training process: medians after warm-up.
+        """Check tokens/s per device (`minimum`), seconds of a step and its parts, and memory: medians after warm-up.
 
         Without any limit, the baseline of this case on this runner decides (`baselines.yaml` beside the test file); where there is
         none the check fails, unless `report_only` says that the case has none yet.
         """
         self._is_judged = True
-        has_limit = (minimum, step_time_max_s, memory_max_gb) != (None, None, None)
+        given = (minimum, step_time_max_s, parts_max_s, memory_max_gb, host_memory_max_gb)
+        has_limit = any(limit is not None for limit in given)
         self._checks += check_throughput(
             self._metrics,
             devices=self._record.devices,
             minimum=minimum,
             step_time_max_s=step_time_max_s,
+            parts_max_s=parts_max_s,
             memory_max_gb=memory_max_gb,
+            host_memory_max_gb=host_memory_max_gb,
             baselines=None if has_limit or report_only else self._baselines or None,
             warmup=warmup,
             report_only=report_only,
+            device=self._record.device,
             versions=self._record.versions,
+        )
+
+    def check_baseline(self, *, warmup: int = 1) -> None:
+        """Check every metric that has a baseline of this case on this runner (`baselines.yaml` beside the test file).
+
+        Without a baseline the check fails: leave it out until there is one.
+        """
+        self._is_judged = True
+        self._checks += check_baseline(
+            self._metrics, self._baselines, warmup=warmup, device=self._record.device, versions=self._record.versions
         )
 
     def replace_by(self, attempt: Run) -> None:
@@ -149,15 +204,29 @@ class Run:
         self._directory.write_record(record.to_json())
         return record
 
-    def _process_check(self) -> Check:
-        record = self._record
-        how = record.end_reason if not record.is_completed else "exit status 0"
-        return Check(
-            name="completed.process",
-            verdict=Verdict.PASSED if record.is_completed else Verdict.FAILED,
-            message=f"the training process ended: {how}",
-            origin="a training that does not end by itself with exit status 0 is never green",
-        )
+
+def process_check(record: RunRecord) -> Check:
+    """Return the check that the training process ended by itself with exit status 0."""
+    how = record.end_reason if not record.is_completed else "exit status 0"
+    return Check(
+        name="completed.process",
+        verdict=Verdict.PASSED if record.is_completed else Verdict.FAILED,
+        message=f"the training process ended: {how}",
+        origin="a training that does not end by itself with exit status 0 is never green",
+    )
+
+
+def _rate_to_reach(recipe: Recipe) -> float | None:
+    """Return the learning rate of a recipe, None where its overrides shape the rate over the steps."""
+    return None if any(".optim." in key for key in _dotted(recipe.overrides)) else recipe.lr
+
+
+def _dotted(overrides: Mapping[str, object], prefix: str = "") -> list[str]:
+    keys: list[str] = []
+    for key, value in overrides.items():
+        name = f"{prefix}{key}"
+        keys += _dotted(value, f"{name}.") if isinstance(value, Mapping) else [name]
+    return keys
 
 
 _NOT_JUDGED = Check(

@@ -15,7 +15,7 @@ class Settings:
 
     Durations are in seconds. `runner` is None where it is to be found from the devices; `runners_file` is the user's own addition
     to the catalogue; `python` is the interpreter of the training environment; `retries` is how often a training that the machine
-    ended is repeated.
+    ended is repeated; `history` is the database that gets every concluded run, None for none.
     """
 
     runner: str | None
@@ -30,3 +30,4 @@ class Settings:
     silence_timeout_s: float
     lease_timeout_s: float
     retries: int = 0
+    history: Path | None = None

@@ -34,6 +34,7 @@ from ..records import Diagnosis, Ending, RunRecord
 from ..runners import Lease, Runner
 from ..verdict import Baseline
 from .case import Case
+from .commit import Commit
 from .figures import figures
 from .run import Run
 from .settings import Settings
@@ -46,12 +47,13 @@ Observer = Callable[[int, Mapping[str, "float | None"]], None]
 class Training:
     """A training that is about to run: it has an id and a Ray directory of its own; a context manager that removes the latter."""
 
-    def __init__(self, *, case: Case, recipe: Recipe, runner: Runner, settings: Settings, rerun: str) -> None:
+    def __init__(self, *, case: Case, recipe: Recipe, runner: Runner, settings: Settings, rerun: str, commit: Commit) -> None:
         self._case = case
         self._recipe = recipe
         self._runner = runner
         self._settings = settings
         self._rerun = rerun
+        self._commit = commit
         self._run_id = new_run_id(case.name, now=_now(), token=secrets.token_hex(3))
         self._ray_home = make_ray_home(self._run_id)
         self._swept: Sequence[str] = ()
@@ -179,6 +181,9 @@ class Training:
                 *(f"of a session that is gone, ended before this run: {name}" for name in self._swept),
                 *(f"left behind and ended: {name}" for name in (*ended.leftovers, *ended.stuck)),
             ],
+            commit=self._commit.name,
+            is_dirty=self._commit.is_dirty,
+            device=runner.chip,
         )
 
 

@@ -13,22 +13,19 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
 
 from ..errors import BaselineError
 from ..metrics import Metrics, MetricSeries, shown_steps
 from ..records import Check
 from .blocks import after_warmup
 from .limits import Limit, failed, judged
+from .student import upper_quantile
 
 # A spread of two runs says next to nothing: its 99 % limit lies 39 spreads away.
 FEWEST_RUNS = 3
 
-# Quantiles 0.99 of Student's t by degrees of freedom; between two of them, the one of fewer degrees counts.
-_STUDENT = ((2, 6.965), (3, 4.541), (4, 3.747), (5, 3.365), (6, 3.143), (7, 2.998), (8, 2.896), (9, 2.821), (10, 2.764))
-_STUDENT_MORE = ((12, 2.681), (15, 2.602), (20, 2.528), (30, 2.457), (60, 2.390), (120, 2.358))
-
-_FIELDS = ("value", "spread", "runs", "direction", "date", "commit", "device", "versions", "floor", "reason")
+# One more run like those of the baseline fails once in this many runs, if nothing else is said.
+FALSE_ALARMS = 0.01
 
 
 class Direction(enum.Enum):
@@ -65,7 +62,10 @@ class Baseline:
     """What one metric showed before.
 
     `value` is the median and `spread` the standard deviation of the figures of `runs` runs; `floor` is the part of the value that
-    no spread makes the tolerance smaller than; `versions` are installed versions by distribution name.
+    no spread makes the tolerance smaller than; `versions` are installed versions by distribution name. `false_alarms` is the wanted
+    probability that one more run like those fails. `ceiling` is a value that none may pass on the worse side, whatever the
+    tolerance. `published` names the source of a figure that others published from a single run: its tolerance is `given_tolerance`,
+    as one run shows no spread, and commit and versions may be unknown.
     """
 
     metric: str
@@ -79,21 +79,27 @@ class Baseline:
     versions: Mapping[str, str] = field(default_factory=dict)
     floor: float = 0.02
     reason: str = ""
+    false_alarms: float = FALSE_ALARMS
+    ceiling: float | None = None
+    image: str = ""
+    run_ids: tuple[str, ...] = ()
+    published: str = ""
+    given_tolerance: float | None = None
 
     def __post_init__(self) -> None:
         problems = [*_number_problems(self)]
         problems += [
             f"{self.metric}: {name} is empty: a baseline needs it"
-            for name in ("date", "commit", "device")
+            for name in (("date", "device") if self.published else ("date", "commit", "device"))
             if not getattr(self, name)
         ]
-        if not self.versions:
+        if not self.versions and not self.published:
             problems.append(f"{self.metric}: versions is empty: a baseline needs the installed versions it was taken with")
         if problems:
             raise BaselineError(*problems)
 
     @classmethod
-    def of_runs(
+    def of_runs(  # noqa: PLR0913  # a baseline without its provenance is none
         cls,
         metric: str,
         figures: Sequence[float],
@@ -104,6 +110,9 @@ class Baseline:
         versions: Mapping[str, str],
         direction: Direction | None = None,
         reason: str = "",
+        false_alarms: float = FALSE_ALARMS,
+        image: str = "",
+        run_ids: Sequence[str] = (),
     ) -> Baseline:
         """Return the baseline of a metric from its figure in each of several runs."""
         if len(figures) < FEWEST_RUNS or not all(map(math.isfinite, figures)):
@@ -121,19 +130,32 @@ class Baseline:
             device=device,
             versions=dict(versions),
             reason=reason,
+            false_alarms=false_alarms,
+            image=image,
+            run_ids=tuple(run_ids),
         )
 
     @property
     def tolerance(self) -> float:
-        """How far one more run may lie from the value: the 99 % prediction limit of `runs` runs, at least `floor` of the value."""
-        return max(_student(self.runs - 1) * self.spread * math.sqrt(1 + 1 / self.runs), self.floor * abs(self.value))
+        """How far one more run may lie from the value: the prediction limit of `runs` runs, at least `floor` of the value."""
+        if self.given_tolerance is not None:
+            return self.given_tolerance
+        doubt = self.false_alarms / 2 if self.direction is Direction.TWO_SIDED else self.false_alarms
+        predicted = upper_quantile(doubt, self.runs - 1) * self.spread * math.sqrt(1 + 1 / self.runs)
+        return max(predicted, self.floor * abs(self.value))
 
     @property
     def origin(self) -> str:
         """Where the limits come from, for a reader of a failure."""
+        if self.published:
+            return (
+                f"{self.value:.6g} published on {self.date} by {self.published}, one run on {self.device} without spread, "
+                f"{self.direction.value}, tolerance {self.tolerance:.3g} as published"
+            )
         return (
             f"baseline {self.value:.6g} of {self.date}, commit {self.commit}, {self.device}, {self.runs} runs with spread "
-            f"{self.spread:.3g}, {self.direction.value}, tolerance {self.tolerance:.3g}"
+            f"{self.spread:.3g}, {self.direction.value}, tolerance {self.tolerance:.3g} for one "
+            f"false alarm in {1 / self.false_alarms:.6g} runs"
         )
 
     def changes(self, versions: Mapping[str, str]) -> tuple[str, ...]:
@@ -141,48 +163,6 @@ class Baseline:
         names = sorted({*self.versions, *versions})
         pairs = [(name, self.versions.get(name, "none"), versions.get(name, "none")) for name in names]
         return tuple(f"{name} {before} -> {now}" for name, before, now in pairs if before != now)
-
-    def to_mapping(self) -> dict[str, object]:
-        """Return the baseline as plain data, which `parse_baselines` takes as the entry of its metric."""
-        return {
-            "value": self.value,
-            "spread": self.spread,
-            "runs": self.runs,
-            "direction": self.direction.value,
-            "date": self.date,
-            "commit": self.commit,
-            "device": self.device,
-            "versions": dict(self.versions),
-            "floor": self.floor,
-            "reason": self.reason,
-        }
-
-
-def parse_baselines(data: Any, *, origin: str) -> dict[str, Baseline]:
-    """Return the baselines by metric from `{date, commit, device, versions, runs, metrics: {key: {value, spread, direction}}}`.
-
-    What stands beside `metrics` holds for every metric that does not say otherwise. `origin` names the file in an error.
-
-    Raises:
-        BaselineError: all problems of the mapping at once.
-    """
-    entries = data.get("metrics") if isinstance(data, Mapping) else None
-    if not isinstance(entries, Mapping) or not entries:
-        raise BaselineError(f"{origin}: no baselines: expected a mapping with metrics: {{key: {{value, spread, direction, ...}}}}")
-    common = {key: value for key, value in data.items() if key != "metrics"}
-    problems = [f"{origin}: {key!r} is no field of a baseline; known: {', '.join(_FIELDS)}" for key in common if key not in _FIELDS]
-    parsed: dict[str, Baseline] = {}
-    for metric, entry in entries.items():
-        if not isinstance(entry, Mapping):
-            problems.append(f"{origin}: {metric}: {entry!r} is no baseline: expected a mapping")
-            continue
-        try:
-            parsed[str(metric)] = _parse_entry(str(metric), {**{k: v for k, v in common.items() if k in _FIELDS}, **entry})
-        except BaselineError as error:
-            problems.extend(f"{origin}: {problem}" for problem in error.problems)
-    if problems:
-        raise BaselineError(*problems)
-    return parsed
 
 
 def figure_of(metrics: Metrics, key: str, *, warmup: int, name: str = "") -> MetricSeries | Check:
@@ -225,15 +205,14 @@ def check_baseline(
 
 def _held_against(series: MetricSeries, baseline: Baseline, name: str, versions: Mapping[str, str] | None) -> Check:
     value = figure(series)
-    low = Limit(comparison=">=", value=baseline.value - baseline.tolerance, origin=baseline.origin)
-    high = Limit(comparison="<=", value=baseline.value + baseline.tolerance, origin=baseline.origin)
+    low, high = _bounds(baseline)
     is_better = False
     if baseline.direction is Direction.HIGHER_IS_BETTER:
-        limit, is_better = low, value > high.value
+        limit, is_better = low, value > baseline.value + baseline.tolerance
     elif baseline.direction is Direction.LOWER_IS_BETTER:
-        limit, is_better = high, value < low.value
+        limit, is_better = high, value < baseline.value - baseline.tolerance
     else:
-        limit = low if value < baseline.value else high
+        limit = low if value < low.value else high
     statistic = "maximum" if _is_peak(series.name) else "median"
     check = judged(name, value, limit, what=f"{series.name}, {statistic} of steps {shown_steps(series.steps)},", metric=series.name)
     notes = [check.message]
@@ -243,19 +222,23 @@ def _held_against(series: MetricSeries, baseline: Baseline, name: str, versions:
         )
     if check.is_failed and versions is not None:
         notes.append(f"changed since the baseline: {', '.join(baseline.changes(versions)) or 'no version'}")
-    return _with_message(check, "; ".join(notes))
+    return dataclasses.replace(check, message="; ".join(notes))
 
 
-def _with_message(check: Check, message: str) -> Check:
-    return dataclasses.replace(check, message=message)
+def _bounds(baseline: Baseline) -> tuple[Limit, Limit]:
+    """Return the limits on both sides; a ceiling stands on the worse side where it is the tighter one."""
+    low, high = baseline.value - baseline.tolerance, baseline.value + baseline.tolerance
+    low_origin = high_origin = baseline.origin
+    ceiling = baseline.ceiling
+    if ceiling is not None and baseline.direction is Direction.HIGHER_IS_BETTER and ceiling > low:
+        low, low_origin = ceiling, f"ceiling of the baseline; {baseline.origin}"
+    elif ceiling is not None and baseline.direction is not Direction.HIGHER_IS_BETTER and ceiling < high:
+        high, high_origin = ceiling, f"ceiling of the baseline; {baseline.origin}"
+    return Limit(comparison=">=", value=low, origin=low_origin), Limit(comparison="<=", value=high, origin=high_origin)
 
 
 def _is_peak(key: str) -> bool:
     return "/max_memory_" in key
-
-
-def _student(freedom: int) -> float:
-    return next(value for least, value in reversed((*_STUDENT, *_STUDENT_MORE)) if freedom >= least)
 
 
 def _number_problems(baseline: Baseline) -> list[str]:
@@ -269,41 +252,15 @@ def _number_problems(baseline: Baseline) -> list[str]:
         )
     if not (math.isfinite(baseline.floor) and 0 <= baseline.floor < 1):
         problems.append(f"{metric}: floor {baseline.floor!r} cannot be used: expected a part of the value, such as 0.02")
-    if baseline.runs < FEWEST_RUNS:
+    if not 1e-9 <= baseline.false_alarms <= 0.5:  # noqa: PLR2004  # one half is no limit at all
+        problems.append(f"{metric}: false_alarms {baseline.false_alarms!r} cannot be used: expected a probability, such as 0.01")
+    if baseline.ceiling is not None and not math.isfinite(baseline.ceiling):
+        problems.append(f"{metric}: ceiling {baseline.ceiling!r} cannot be used: expected a finite number")
+    given = baseline.given_tolerance
+    if (given is None) == bool(baseline.published) or not (given is None or (math.isfinite(given) and given > 0)):
+        needed = "a figure of one published run needs one above 0, and no other baseline has one"
+        problems.append(f"{metric}: given_tolerance {given!r} cannot be used: {needed}")
+    if baseline.runs < (1 if baseline.published else FEWEST_RUNS):
         needed = f"a baseline rests on {FEWEST_RUNS} runs or more, as one run shows no spread"
         problems.append(f"{metric}: runs {baseline.runs!r} cannot be used: {needed}")
     return problems
-
-
-def _parse_entry(metric: str, entry: Mapping[str, Any]) -> Baseline:
-    problems = [f"{metric}: {key!r} is no field of a baseline; known: {', '.join(_FIELDS)}" for key in entry if key not in _FIELDS]
-    needed = ("value", "spread", "runs", "direction", "date", "commit", "device", "versions")
-    problems += [f"{metric}: {key} is missing" for key in needed if entry.get(key) is None]
-    for key in ("value", "spread", "floor"):
-        value = entry.get(key)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-            problems.append(f"{metric}: {key} {value!r} cannot be used: expected a number")
-    runs = entry.get("runs")
-    if runs is not None and (isinstance(runs, bool) or not isinstance(runs, int)):
-        problems.append(f"{metric}: runs {runs!r} cannot be used: expected the number of runs")
-    accepted = [direction.value for direction in Direction]
-    if entry.get("direction") is not None and entry["direction"] not in accepted:
-        problems.append(f"{metric}: direction {entry['direction']!r} cannot be used: expected one of {', '.join(accepted)}")
-    versions = entry.get("versions")
-    if versions is not None and not isinstance(versions, Mapping):
-        problems.append(f"{metric}: versions {versions!r} cannot be used: expected a mapping from name to version")
-    if problems:
-        raise BaselineError(*problems)
-    return Baseline(
-        metric=metric,
-        value=float(entry["value"]),
-        spread=float(entry["spread"]),
-        runs=entry["runs"],
-        direction=Direction(entry["direction"]),
-        date=str(entry["date"]),
-        commit=str(entry["commit"]),
-        device=str(entry["device"]),
-        versions={str(name): str(version) for name, version in entry["versions"].items()},
-        floor=float(entry.get("floor", 0.02)),
-        reason=str(entry.get("reason", "")),
-    )

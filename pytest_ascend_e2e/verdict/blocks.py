@@ -6,6 +6,7 @@ Must not know which metrics verl has. A metric that is absent, absent at a step,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from ..errors import CheckError
 from ..metrics import Metrics, MetricSeries, shown_steps
@@ -26,8 +27,10 @@ def usable_series(metrics: Metrics, key: str, *, name: str, steps: Iterable[int]
     missing = series.missing(wanted)
     if missing:
         return failed(name, f"{key} has no value at steps {shown_steps(missing)}", metric=key, step=missing[0])
-    values = tuple(series.at(step) for step in wanted)
-    chosen = MetricSeries(name=key, steps=wanted, values=values)
+    # Most series have a value at each training step and at no other.
+    chosen = series
+    if series.steps != wanted:
+        chosen = MetricSeries(name=key, steps=wanted, values=tuple(series.at(step) for step in wanted))
     broken = chosen.non_finite_steps
     if broken:
         return failed(name, f"{key} is {chosen.at(broken[0])} at steps {shown_steps(broken)}", metric=key, step=broken[0])
@@ -76,6 +79,50 @@ def check_median(metrics: Metrics, key: str, limit: Limit, *, warmup: int, name:
     if isinstance(series, Check):
         return (series,)
     return (judged(name, series.median(), limit, what=f"{key}, median of steps {shown_steps(series.steps)}", metric=key),)
+
+
+def check_window(metrics: Metrics, key: str, limit: Limit, *, first_step: int, last_step: int, name: str = "") -> tuple[Check, ...]:
+    """Check that the mean of `key` over the steps `first_step` to `last_step` keeps `limit`; every one of them must be there."""
+    name = name or f"{key}.window"
+    if not 0 <= first_step <= last_step:
+        raise CheckError(f"steps {first_step!r} to {last_step!r} cannot be used: expected 0 <= first_step <= last_step")
+    series = usable_series(metrics, key, name=name, steps=range(first_step, last_step + 1))
+    if isinstance(series, Check):
+        return (series,)
+    return (judged(name, series.mean(), limit, what=f"{key}, mean of steps {shown_steps(series.steps)}", metric=key),)
+
+
+def check_monotone(metrics: Metrics, key: str, direction: Literal["rising", "falling"], *, name: str = "") -> tuple[Check, ...]:
+    """Check that `key` never goes against `direction` from one training step to the next; staying is allowed."""
+    if direction not in {"rising", "falling"}:
+        raise CheckError(f"direction {direction!r} cannot be used: expected rising or falling")
+    name = name or f"{key}.{direction}"
+    series = usable_series(metrics, key, name=name)
+    if isinstance(series, Check):
+        return (series,)
+    if len(series) == 1:
+        return (failed(name, f"{key}: whether it is {direction} cannot be decided from one step", metric=key),)
+    sign = 1 if direction == "rising" else -1
+    changes = {
+        step: sign * (later - earlier)
+        for step, earlier, later in zip(series.steps[1:], series.values, series.values[1:], strict=False)
+    }
+    limit = Limit(comparison=">=", value=0.0, origin=f"{direction} was asked for by the test")
+    step = limit.worst(changes)
+    what = f"{key}: the change to step {step}, seen in the direction {direction},"
+    return (judged(name, changes[step], limit, what=what, metric=key, step=step),)
+
+
+def check_spread(metrics: Metrics, key: str, limit: Limit, *, warmup: int = 0, name: str = "") -> tuple[Check, ...]:
+    """Check that the standard deviation of `key` over the training steps after the first `warmup` ones keeps `limit`."""
+    name = name or f"{key}.spread"
+    series = after_warmup(metrics, key, warmup=warmup, name=name)
+    if isinstance(series, Check):
+        return (series,)
+    if len(series) == 1:
+        return (failed(name, f"{key}: one step shows no spread", metric=key),)
+    what = f"{key}, standard deviation over steps {shown_steps(series.steps)}"
+    return (judged(name, series.std(), limit, what=what, metric=key),)
 
 
 def after_warmup(metrics: Metrics, key: str, *, warmup: int, name: str) -> MetricSeries | Check:

@@ -51,10 +51,11 @@ def _log(metrics: Metrics) -> Check:
 def _steps(metrics: Metrics, wanted: tuple[int, ...]) -> Check:
     name = "completed.steps"
     trained = metrics.training_steps
-    missing = [step for step in wanted if step not in set(trained)]
+    done = set(trained)
+    missing = [step for step in wanted if step not in done]
     # verl validates before the first step and logs it under the number of the step before.
     allowed = {wanted[0] - 1, *wanted}
-    foreign = [step for step in metrics.steps if step not in allowed or (step == wanted[0] - 1 and step in trained)]
+    foreign = [step for step in metrics.steps if step not in allowed or (step == wanted[0] - 1 and step in done)]
     asked = f"steps {shown_steps(wanted)} were asked for"
     if missing:
         return failed(name, f"{asked}, {shown_steps(trained)} were trained: {shown_steps(missing)} missing", step=missing[0])
@@ -79,10 +80,12 @@ def _every_metric(metrics: Metrics, wanted: tuple[int, ...], *, required: Sequen
     if absent:
         return failed(name, _joined(metrics.why_missing(key) for key in absent), metric=absent[0])
     gaps = []
+    there = set(metrics.steps)
+    expected = [step for step in wanted if step in there]
     for key, series in metrics.items():
         if is_sparse(key) or fits(key, sparse):
             continue
-        missing = series.missing(step for step in wanted if step in metrics.steps)
+        missing = series.missing(expected)
         if missing:
             gaps.append((missing[0], key, f"{key} at steps {shown_steps(missing)}"))
     if gaps:

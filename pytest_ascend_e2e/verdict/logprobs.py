@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..errors import CheckError
-from ..metrics import Metrics, MetricSeries
+from ..metrics import Metrics, MetricSeries, shown_steps
 from ..records import Check
 from .blocks import check_each_value, check_every_step, usable_series
 from .limits import GIVEN, Limit, failed, judged
@@ -20,11 +20,18 @@ _VALID = "training/rollout_probs_diff_valid"
 _MEAN = "training/rollout_probs_diff_mean"
 _MAX = "training/rollout_probs_diff_max"
 _PEARSON = "training/rollout_actor_probs_pearson_corr"
+_K3 = "rollout_corr/k3_kl"
+_PERPLEXITY = "rollout_corr/ppl_ratio"
 _KL_LOSS = "actor/kl_loss"
 _KL_REWARD = "actor/reward_kl_penalty"
 _UPDATE = "actor/grad_norm"
 
 _KL_NAMES: Mapping[str, str] = MappingProxyType({_KL_LOSS: "logprob.reference", _KL_REWARD: "logprob.reward-reference"})
+
+# How many of the first steps say what is usual for a run.
+_FIRST = 5
+# A difference below this part of the mean's limit is rounding, of which a multiple means nothing.
+_ROUNDING = 0.1
 
 # verl's default clip_ratio of 0.2 keeps an update where |log p - log p_old| is about 0.2 or less; k3 = exp(d) - d - 1 = 0.02 there.
 _DRIFT_LIMIT = 0.02
@@ -34,22 +41,36 @@ _DRIFT_ORIGIN = (
 )
 
 
+_GROWTH_ORIGIN = (
+    "the steps of twelve simulated runs lie within 2.1 times the median of the first ones; more says that weights are stale, or "
+    "that the engines drift apart"
+)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogprobLimits:
     """How far the probabilities of the same tokens may lie apart, and why.
 
     `mean` and `max` limit the absolute difference of probabilities, `pearson` their correlation, `start_kl` the KL divergence
-    of actor and reference before the first update. `max` None: a single token decides a maximum, and is not judged.
+    of actor and reference before the first update. `max` None: a single token decides a maximum, and is not judged. `k3` limits
+    the KL divergence of rollout and training by Schulman's third estimator, `perplexity` how far the ratio of their perplexities
+    lies from 1, `growth` how many times the mean difference of the first steps a later one may be; None: not judged.
     """
 
     mean: float
     max: float | None
     pearson: float
     start_kl: float
+    k3: float | None = None
+    perplexity: float | None = None
+    growth: float | None = None
     mean_origin: str = GIVEN
     max_origin: str = GIVEN
     pearson_origin: str = GIVEN
     start_kl_origin: str = GIVEN
+    k3_origin: str = GIVEN
+    perplexity_origin: str = GIVEN
+    growth_origin: str = GIVEN
 
     @classmethod
     def for_dtype(cls, dtype: str) -> LogprobLimits:
@@ -60,9 +81,15 @@ class LogprobLimits:
                 max=None,
                 pearson=0.98,
                 start_kl=1e-3,
+                k3=0.1,
+                perplexity=0.1,
+                growth=3.0,
                 mean_origin="bfloat16: public smoke gates use 0.03; sound runs on Ascend NPUs show 0.004 (dense) to 0.025 (MoE)",
                 pearson_origin="bfloat16: used by public smoke gates of rollout against training; sound runs show 0.99",
                 start_kl_origin="bfloat16: log-probs of two passes differ by up to 0.04 (2**-8 of logits of 10); k3 of it is 8e-4",
+                k3_origin="bfloat16: public runs of verl show 0.002 with vLLM and with SGLang; fifty times that",
+                perplexity_origin="bfloat16: the KL of sound runs is 0.002, which is a ratio of 1.002; fifty times that difference",
+                growth_origin=_GROWTH_ORIGIN,
             )
         if dtype == "float32":
             return cls(
@@ -70,10 +97,16 @@ class LogprobLimits:
                 max=1e-2,
                 pearson=0.99,
                 start_kl=1e-5,
+                k3=1e-4,
+                perplexity=1e-3,
+                growth=3.0,
                 mean_origin="float32: simulated runs of verl's trainer with vLLM on a CPU show 4e-7 to 5e-6; twenty times that",
                 max_origin="float32: a hundred times the limit of the mean, as one token decides it",
                 pearson_origin="float32: simulated runs show 0.9999 and more",
                 start_kl_origin="float32: log-probs of two passes of a model differ by less than 1e-5, whatever the estimator",
+                k3_origin="float32: simulated runs show 6e-9 at most; one with wrongly packed weights 1.5 and more",
+                perplexity_origin="float32: simulated runs show 2e-6 at most; one with wrongly packed weights 7 and more",
+                growth_origin=_GROWTH_ORIGIN,
             )
         raise CheckError(f"dtype {dtype!r} has no limits: expected 'bfloat16' or 'float32', or give LogprobLimits(...)")
 
@@ -130,7 +163,49 @@ def _rollout(metrics: Metrics, limits: LogprobLimits) -> tuple[Check, ...]:
         *check_each_value(metrics, _MEAN, mean, name="logprob.mean-difference"),
         *largest,
         *check_each_value(metrics, _PEARSON, pearson, name="logprob.pearson"),
+        *_divergence(metrics, limits),
+        *_growth(metrics, limits),
     )
+
+
+def _divergence(metrics: Metrics, limits: LogprobLimits) -> tuple[Check, ...]:
+    """Check k3 and the ratio of perplexities, each by its distance from what two equal policies have."""
+    checks: list[Check] = []
+    for name, key, equal, bound, origin in (
+        ("logprob.k3", _K3, 0.0, limits.k3, limits.k3_origin),
+        ("logprob.perplexity", _PERPLEXITY, 1.0, limits.perplexity, limits.perplexity_origin),
+    ):
+        if bound is None:
+            continue
+        series = usable_series(metrics, key, name=name)
+        if isinstance(series, Check):
+            checks.append(series)
+            continue
+        distances = {step: abs(value - equal) for step, value in series.items()}
+        limit = Limit(comparison="<=", value=bound, origin=origin)
+        step = limit.worst(distances)
+        what = (
+            f"{key} at its worst step {step} of {shown_steps(series.steps)} is {series.at(step):.6g}; its distance from {equal:g}"
+        )
+        checks.append(judged(name, distances[step], limit, what=what, metric=key, step=step))
+    return tuple(checks)
+
+
+def _growth(metrics: Metrics, limits: LogprobLimits) -> tuple[Check, ...]:
+    """Check that no later step lies far above the first ones: stale weights and drift show there before any fixed limit."""
+    name = "logprob.growth"
+    series = usable_series(metrics, _MEAN, name=name)
+    # Values that are missing or broken fail the check of the mean itself; of a single step there is no later one.
+    if limits.growth is None or isinstance(series, Check) or len(series) == 1:
+        return ()
+    first = series.first(min(_FIRST, len(series) - 1))
+    usual = max(first.median(), _ROUNDING * limits.mean)
+    limit = Limit(
+        comparison="<=", value=limits.growth * usual, origin=f"{limits.growth:g} times {usual:.3g}; {limits.growth_origin}"
+    )
+    step = limit.worst(dict(series.items()))
+    what = f"{_MEAN} at its highest step {step}, against the first steps {shown_steps(first.steps)},"
+    return (judged(name, series.at(step), limit, what=what, metric=_MEAN, step=step),)
 
 
 def _reference(metrics: Metrics, limits: LogprobLimits, *, same_start: bool, updates_per_step: int) -> tuple[Check, ...]:

@@ -42,6 +42,7 @@ def check_rewards(
         *check_every_step(metrics, REWARD, name="rewards.every-step"),
         _spread(metrics),
         _advantage(metrics),
+        *_stuck(metrics, window),
     ]
     if minimum is not None:
         checks.append(_level(metrics, minimum, window))
@@ -93,6 +94,22 @@ def _spread(metrics: Metrics) -> Check:
     else:
         what = "the largest difference of rewards within a step"
     return judged(name, spread, limit, what=what, metric="critic/rewards/max")
+
+
+def _stuck(metrics: Metrics, window: int) -> tuple[Check, ...]:
+    """Check that the last steps do not all have one and the same reward, as a reward that is clipped or broken gives."""
+    name = "rewards.clipped"
+    highest = usable_series(metrics, "critic/rewards/max", name=name)
+    lowest = usable_series(metrics, "critic/rewards/min", name=name)
+    # A series that cannot be used fails the check of the spread. Two steps can be equal by chance.
+    if isinstance(highest, Check) or isinstance(lowest, Check) or len(highest) < max(window, 3):
+        return ()
+    last = (*highest.last(max(window, 3)), *lowest.last(max(window, 3)))
+    steps = shown_steps(highest.last(max(window, 3)).steps)
+    origin = "one reward for every response of every step: it is clipped to one value, or the task is solved and teaches nothing"
+    limit = Limit(comparison=">", value=0.0, origin=origin)
+    what = f"the range of all rewards of steps {steps}, the highest of which is {max(last):.6g},"
+    return (judged(name, max(last) - min(last), limit, what=what, metric="critic/rewards/max"),)
 
 
 def _advantage(metrics: Metrics) -> Check:

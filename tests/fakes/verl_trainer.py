@@ -43,7 +43,11 @@ def metrics_of(step: int, steps: int, devices: int, wish: dict[str, str], rng: r
         "critic/advantages/min": -0.9,
         "actor/grad_norm": 0.5 + rng.random() / 10,
         "actor/entropy": 1.0,
+        "actor/lr": 1e-6,
+        "actor/pg_clipfrac": 0.001,
         "actor/kl_loss": 0.05 if "wrong-reference" in wish else 0.001 * (step - 1),
+        "rollout_corr/k3_kl": 0.4 if drift else 0.002,
+        "rollout_corr/ppl_ratio": 1.4 if drift else 1.002,
         "training/rollout_probs_diff_valid": 1.0,
         "training/rollout_probs_diff_mean": 0.2 if drift else 0.004,
         "training/rollout_probs_diff_max": 0.9 if drift else 0.05,
@@ -51,6 +55,7 @@ def metrics_of(step: int, steps: int, devices: int, wish: dict[str, str], rng: r
         **speed(devices, rng),
         "actor/perf/max_memory_allocated_gb": 20.0,
         "response/aborted_ratio": 0.0,
+        "response_length/clip_ratio": 0.1,
         "response_length/mean": 20.0,
     }
     if wish.get("nan") == str(step):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 import statistics
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from pytest_ascend_e2e.errors import BaselineError
 from pytest_ascend_e2e.metrics import Metrics
-from pytest_ascend_e2e.verdict import Baseline, Direction, check_baseline, direction_of, parse_baselines
+from pytest_ascend_e2e.verdict import Baseline, Direction, check_baseline, direction_of, parse_baselines, to_mapping
 from tests.fakes.logged_run import logged_run, seeded
 
 DATA: dict[str, Any] = {
@@ -153,7 +154,7 @@ def test_too_few_or_broken_figures_give_no_baseline(figures: list[float]) -> Non
 def test_a_baseline_survives_the_round_trip() -> None:
     baselines = parse_baselines(DATA, origin="baselines.yaml")
 
-    again = parse_baselines({"metrics": {key: baseline.to_mapping() for key, baseline in baselines.items()}}, origin="again")
+    again = parse_baselines({"metrics": {key: to_mapping(baseline) for key, baseline in baselines.items()}}, origin="again")
 
     assert again == baselines
 
@@ -186,6 +187,11 @@ def test_a_baseline_without_provenance_is_refused(name: str) -> None:
         ("versions", {}, "versions is empty"),
         ("commit", "", "commit is empty"),
         ("tolerance", 0.1, "no field of a baseline"),
+        ("given_tolerance", 0.1, "no other baseline has one"),
+        ("false_alarms", 0.0, "probability"),
+        ("ceiling", math.inf, "ceiling"),
+        ("ceiling", "high", "expected a number"),
+        ("run_ids", "one", "list of names"),
     ],
 )
 def test_a_field_that_cannot_be_used_is_refused(name: str, value: object, text: str) -> None:
@@ -225,3 +231,58 @@ def test_what_is_no_mapping_of_baselines_is_refused(data: object) -> None:
 )
 def test_each_metric_has_its_direction(key: str, direction: Direction) -> None:
     assert direction_of(key) is direction
+
+
+@pytest.mark.parametrize("false_alarms", [0.05, 0.01, 0.001])
+@pytest.mark.parametrize("direction", [Direction.HIGHER_IS_BETTER, Direction.TWO_SIDED])
+def test_the_rate_of_false_alarms_is_the_one_that_was_wanted(false_alarms: float, direction: Direction) -> None:
+    noise = seeded(17)
+    cases = 2000
+    alarms = 0
+    for _ in range(cases):
+        figures = [noise.gauss(100, 5) for _ in range(5)]
+        baseline = dataclasses.replace(
+            one(direction, value=statistics.fmean(figures), spread=statistics.stdev(figures))["a/b"],
+            false_alarms=false_alarms,
+            floor=0.0,
+        )
+        (check,) = check_baseline(run_of(0.0, noise.gauss(100, 5)), {"a/b": baseline})
+        alarms += check.is_failed
+
+    assert alarms == pytest.approx(cases * false_alarms, abs=4 * math.sqrt(cases * false_alarms) + 1)
+
+
+@pytest.mark.parametrize(
+    ("direction", "ceiling", "value"),
+    [(Direction.LOWER_IS_BETTER, 101.0, 101.5), (Direction.HIGHER_IS_BETTER, 99.0, 98.5), (Direction.TWO_SIDED, 101.0, 101.5)],
+)
+def test_a_ceiling_holds_inside_the_tolerance(direction: Direction, ceiling: float, value: float) -> None:
+    held = one(direction, value=100.0)
+    tight = {"a/b": dataclasses.replace(held["a/b"], ceiling=ceiling)}
+
+    assert not check_baseline(run_of(0.0, value), held)[0].is_failed
+    assert check_baseline(run_of(0.0, value), tight)[0].is_failed
+    assert "ceiling" in check_baseline(run_of(0.0, value), tight)[0].origin
+
+
+def published(**more: object) -> dict[str, Any]:
+    entry = {"value": 68.56, "direction": "higher-is-better", "published": "somebody", "given_tolerance": 3.4}
+    return {"date": "2026-08-24", "device": "Ascend910B3", "metrics": {"perf/throughput": {**entry, **more}}}
+
+
+def test_a_published_figure_is_held_with_its_own_tolerance_and_says_so() -> None:
+    baselines = parse_baselines(published(), origin="x")
+
+    (sound,) = check_baseline(run_of(0.0, 66.0, key="perf/throughput"), baselines)
+    (slow,) = check_baseline(run_of(0.0, 60.0, key="perf/throughput"), baselines)
+
+    assert not sound.is_failed
+    assert slow.is_failed
+    assert "one run" in slow.origin
+    assert parse_baselines({"metrics": {"perf/throughput": to_mapping(baselines["perf/throughput"])}}, origin="y") == baselines
+
+
+@pytest.mark.parametrize("tolerance", [None, 0.0, math.nan])
+def test_a_published_figure_without_a_tolerance_is_refused(tolerance: float | None) -> None:
+    with pytest.raises(BaselineError, match="given_tolerance"):
+        parse_baselines(published(given_tolerance=tolerance), origin="x")

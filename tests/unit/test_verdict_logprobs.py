@@ -33,6 +33,9 @@ def test_a_sound_run_is_consistent() -> None:
         "logprob.mean-difference",
         "logprob.max-difference",
         "logprob.pearson",
+        "logprob.k3",
+        "logprob.perplexity",
+        "logprob.growth",
         "logprob.reference",
         "logprob.reference-start",
     }
@@ -46,6 +49,12 @@ def test_a_sound_run_is_consistent() -> None:
         ("logprob.mean-difference", "training/rollout_probs_diff_mean", 0.05),
         ("logprob.pearson", "training/rollout_actor_probs_pearson_corr", 0.81),
         ("logprob.max-difference", "training/rollout_probs_diff_max", float("nan")),
+        ("logprob.k3", "rollout_corr/k3_kl", 0.2),
+        ("logprob.k3", "rollout_corr/k3_kl", -0.2),
+        ("logprob.k3", "rollout_corr/k3_kl", float("nan")),
+        ("logprob.perplexity", "rollout_corr/ppl_ratio", 1.3),
+        ("logprob.perplexity", "rollout_corr/ppl_ratio", 0.7),
+        ("logprob.growth", "training/rollout_probs_diff_mean", 0.031),
         ("logprob.reference", "actor/kl_loss", float("inf")),
     ],
 )
@@ -70,6 +79,8 @@ def test_a_maximum_is_judged_where_a_limit_is_given() -> None:
         "training/rollout_probs_diff_mean",
         "training/rollout_probs_diff_max",
         "training/rollout_actor_probs_pearson_corr",
+        "rollout_corr/k3_kl",
+        "rollout_corr/ppl_ratio",
     ],
 )
 def test_a_missing_metric_fails_and_names_verls_option(key: str) -> None:
@@ -77,6 +88,36 @@ def test_a_missing_metric_fails_and_names_verls_option(key: str) -> None:
 
     assert [check.metric for check in failed.values()] == [key]
     assert all("calculate_log_probs=True" in check.message for check in failed.values())
+
+
+def test_a_step_far_above_the_first_ones_fails_although_it_keeps_the_fixed_limit() -> None:
+    failed = failures(check_logprob_consistency(spoilt("training/rollout_probs_diff_mean", 12, 0.021), has_reference=True))
+
+    assert set(failed) == {"logprob.growth"}
+    assert "against the first steps 1..5" in failed["logprob.growth"].message
+
+
+def test_a_multiple_of_rounding_is_no_growth() -> None:
+    rows = logged_run(15)
+    for step, row in rows.items():
+        row["training/rollout_probs_diff_mean"] = 1e-6 if step < 15 else 9e-6
+
+    assert not failures(check_logprob_consistency(Metrics(rows), has_reference=True))
+
+
+def test_a_run_of_one_step_has_no_later_one_to_compare() -> None:
+    checks = check_logprob_consistency(Metrics(logged_run(1)), has_reference=True)
+
+    assert not failures(checks)
+    assert "logprob.growth" not in {check.name for check in checks}
+
+
+def test_limits_of_ones_own_judge_only_what_they_say() -> None:
+    limits = LogprobLimits(mean=0.03, max=None, pearson=0.98, start_kl=1e-3)
+
+    checks = check_logprob_consistency(Metrics(logged_run(15)), has_reference=False, limits=limits)
+
+    assert {"logprob.k3", "logprob.perplexity", "logprob.growth"} & {check.name for check in checks} == set()
 
 
 def test_a_missing_kl_of_a_reference_fails_and_names_both_options() -> None:
@@ -160,7 +201,12 @@ def test_limits_for_float32_are_tighter() -> None:
         check_logprob_consistency(Metrics(logged_run(15)), has_reference=True, limits=LogprobLimits.for_dtype("float32"))
     )
 
-    assert set(failed) == {"logprob.mean-difference", "logprob.max-difference"}
+    assert set(failed) == {
+        "logprob.mean-difference",
+        "logprob.max-difference",
+        "logprob.k3",
+        "logprob.perplexity",
+    }
     assert all("float32" in check.origin for check in failed.values())
 
 

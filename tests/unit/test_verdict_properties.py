@@ -26,6 +26,7 @@ from pytest_ascend_e2e.verdict import (
     check_rewards,
     check_throughput,
     check_trend,
+    check_update_health,
 )
 from tests.fakes.logged_run import DEVICES, logged_run
 
@@ -51,7 +52,20 @@ CHECKS: dict[str, tuple[Callable[[Metrics], Sequence[Check]], Sequence[str]]] = 
     ),
     "logprobs": (
         lambda metrics: check_logprob_consistency(metrics, has_reference=True),
-        ["actor/kl_loss", *(key for key in sorted(logged_run(1)[1]) if key.startswith("training/rollout"))],
+        ["actor/kl_loss", *(key for key in sorted(logged_run(1)[1]) if key.startswith(("training/rollout", "rollout_corr/")))],
+    ),
+    "health": (
+        lambda metrics: check_update_health(metrics, cut_max=0.5),
+        [
+            "actor/entropy",
+            "actor/grad_norm",
+            "actor/lr",
+            "actor/pg_clipfrac",
+            "critic/advantages/max",
+            "response/aborted_ratio",
+            "response_length/clip_ratio",
+            "response_length/mean",
+        ],
     ),
     "throughput": (
         lambda metrics: check_throughput(metrics, devices=DEVICES, minimum=1, memory_max_gb=99),

@@ -32,6 +32,7 @@ def test_rewards_that_rise_to_their_level_pass() -> None:
         "rewards.every-step",
         "rewards.spread",
         "rewards.advantage",
+        "rewards.clipped",
         "rewards.level",
         "rewards.rises",
         "rewards.collapse",
@@ -78,6 +79,23 @@ def test_rewards_that_are_all_equal_fail() -> None:
     rows: Rows = {step: {**row, "critic/rewards/min": 1.0} for step, row in logged_run(15).items()}
 
     assert "equal to each other" in failures(check_rewards(Metrics(rows)))["rewards.spread"].message
+
+
+def test_rewards_that_end_clipped_to_one_value_fail_although_they_rose() -> None:
+    rows = logged_run(15)
+    for step in range(11, 16):
+        rows[step] |= {"critic/rewards/max": 1.0, "critic/rewards/min": 1.0, REWARD: 1.0}
+
+    failed = failures(check_rewards(Metrics(rows), trend="rises"))["rewards.clipped"]
+
+    assert "steps 11..15, the highest of which is 1" in failed.message
+
+
+def test_one_step_without_a_difference_of_rewards_is_sound() -> None:
+    rows = logged_run(15)
+    rows[15] |= {"critic/rewards/max": 1.0, "critic/rewards/min": 1.0, REWARD: 1.0}
+
+    assert "rewards.clipped" not in failures(check_rewards(Metrics(rows), trend=None))
 
 
 def test_advantages_that_are_all_zero_fail() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from pytest_ascend_e2e.errors import CheckError
 from pytest_ascend_e2e.metrics import Metrics
 from pytest_ascend_e2e.records import Check
 from pytest_ascend_e2e.verdict import Baseline, check_throughput
+from pytest_ascend_e2e.verdict.throughput import chance_of_peaks
 from tests.fakes.logged_run import DEVICES, logged_run
 
 
@@ -22,7 +25,9 @@ def baseline_of(metric: str, *figures: float) -> dict[str, Baseline]:
 def test_limits_that_are_kept_pass() -> None:
     checks = check_throughput(Metrics(logged_run(15)), devices=DEVICES, minimum=350, step_time_max_s=45, memory_max_gb=25)
 
-    assert len(checks) == 4
+    assert [check.name.partition(".")[2] for check in checks] == [
+        "devices", "tokens", "step-time", "memory", "slow-step", "memory-growth",
+    ]  # fmt: skip
     assert not failures(checks)
 
 
@@ -115,3 +120,75 @@ def test_a_minimum_that_cannot_fail_is_refused(minimum: float) -> None:
 def test_a_run_without_devices_is_refused() -> None:
     with pytest.raises(CheckError, match="devices 0"):
         check_throughput(Metrics(logged_run(15)), devices=0, minimum=1)
+
+
+def test_a_part_of_the_step_has_its_own_limit() -> None:
+    rows = {step: {**row, "timing_s/gen": 20.0} for step, row in logged_run(15).items()}
+
+    assert not failures(check_throughput(Metrics(rows), devices=DEVICES, parts_max_s={"gen": 25}))
+    assert set(failures(check_throughput(Metrics(rows), devices=DEVICES, parts_max_s={"gen": 15}))) == {"throughput.gen"}
+
+
+def test_a_part_that_verl_does_not_print_fails() -> None:
+    failed = failures(check_throughput(Metrics(logged_run(15)), devices=DEVICES, parts_max_s={"ref": 15}))
+
+    assert "use_kl_loss=True" in failed["throughput.ref"].message
+
+
+def test_the_memory_of_the_host_has_a_limit() -> None:
+    metrics = Metrics(logged_run(15))
+
+    assert not failures(check_throughput(metrics, devices=DEVICES, host_memory_max_gb=320))
+    assert set(failures(check_throughput(metrics, devices=DEVICES, host_memory_max_gb=300))) == {"throughput.host-memory"}
+
+
+def test_one_stalled_step_fails_although_the_median_is_good() -> None:
+    rows = logged_run(15)
+    rows[9]["timing_s/step"] = 200.0
+
+    failed = failures(check_throughput(Metrics(rows), devices=DEVICES, step_time_max_s=45))
+
+    assert set(failed) == {"throughput.slow-step"}
+    assert failed["throughput.slow-step"].step == 9
+
+
+def test_a_step_that_saves_may_take_its_time() -> None:
+    rows = logged_run(15)
+    rows[9] |= {"timing_s/step": 200.0, "timing_s/save_checkpoint": 159.0}
+
+    assert not failures(check_throughput(Metrics(rows), devices=DEVICES, step_time_max_s=45))
+
+
+def test_a_peak_of_memory_that_keeps_rising_fails_below_the_given_maximum() -> None:
+    rows = logged_run(15)
+    for step, row in rows.items():
+        row["actor/perf/max_memory_allocated_gb"] = 20 + 0.4 * step
+
+    failed = failures(check_throughput(Metrics(rows), devices=DEVICES, memory_max_gb=60))
+
+    assert set(failed) == {"throughput.memory-growth"}
+    assert "new peak at 8 of the steps 8..15" in failed["throughput.memory-growth"].message
+
+
+@pytest.mark.parametrize("jump", [3, 12])
+def test_a_peak_that_jumps_once_is_no_leak(jump: int) -> None:
+    rows = logged_run(15)
+    for step, row in rows.items():
+        row["actor/perf/max_memory_allocated_gb"] = 20 + 5 * (step >= jump)
+
+    assert not failures(check_throughput(Metrics(rows), devices=DEVICES, memory_max_gb=60))
+
+
+def test_report_only_claims_nothing_of_single_steps_and_memory() -> None:
+    rows = logged_run(15)
+    rows[9]["timing_s/step"] = 200.0
+
+    assert not failures(check_throughput(Metrics(rows), devices=DEVICES, report_only=True))
+
+
+def test_the_chance_of_new_peaks_is_that_of_all_orders() -> None:
+    orders = list(itertools.permutations(range(6)))
+    counts = [sum(order[at] == max(order[: at + 1]) for at in range(3, 6)) for order in orders]
+
+    for peaks in range(4):
+        assert chance_of_peaks(3, 6, peaks) == pytest.approx(sum(count >= peaks for count in counts) / len(orders))

@@ -1,0 +1,99 @@
+"""`ascend-e2e judge RUN_DIR...`: existing runs judged again, with other limits or another baseline, without a device.
+
+Must not know: what a check is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from ..errors import RecordError
+from ..history import to_line
+from ..records import RunRecord
+from ..report import checks_table, headline
+from ..session import GROUPS, Demands, ExistingRun, demands_of, judge_again, read_baselines, read_run
+from ..verdict import TRENDS, Baseline
+
+_NUMBERS = (
+    ("--reward-min", "minimum", "least mean reward of the last steps"),
+    ("--max-drop", "max_drop", "largest drop of the reward from its best window"),
+    ("--mean-limit", "mean_limit", "largest mean difference of rollout and training probabilities"),
+    ("--max-limit", "max_limit", "largest single difference of rollout and training probabilities"),
+    ("--pearson-limit", "pearson_limit", "least correlation of rollout and training probabilities"),
+    ("--throughput-min", "throughput_min", "least tokens per second and device"),
+    ("--step-time-max", "step_time_max_s", "most seconds of a step"),
+    ("--memory-max", "memory_max_gb", "most memory of a training process, GB"),
+    ("--host-memory-max", "host_memory_max_gb", "most memory in use on the host, GB"),
+    ("--confidence", "confidence", "confidence of the trend of the reward"),
+)
+_NO_TREND = "none"
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command `judge`."""
+    parser = subparsers.add_parser(
+        "judge",
+        help="judge existing runs again, with other limits or another baseline",
+        description="Judge existing runs again, by the checks and limits in their records unless others are given. The exit status "
+        "is 1 if a check fails.",
+    )
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN_DIR", help="directory of a run, also from a CI artifact")
+    parser.add_argument("--only", action="append", choices=GROUPS, help="checks to make, repeated (default: those of the record)")
+    for flag, name, text in _NUMBERS:
+        parser.add_argument(flag, dest=name, type=float, metavar="X", help=text)
+    parser.add_argument("--window", type=int, metavar="N", help="steps of a window")
+    parser.add_argument("--trend", choices=(*TRENDS, _NO_TREND), help="trend of the reward")
+    parser.add_argument("--baselines", type=Path, metavar="FILE", help="hold the runs against these baselines")
+    parser.add_argument("--all", action="store_true", help="show the checks that passed too")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON for each run: its record with the new checks")
+
+
+def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
+    """Print each run's new verdict beside its old one; return 1 if any check failed."""
+    is_red = False
+    for path in args.runs:
+        existing = read_run(path)
+        baselines = _baselines(args, existing.record)
+        record = existing.record.with_checks(judge_again(existing, _demands(args, existing.record, baselines), baselines))
+        is_red = is_red or not record.is_passed
+        if args.json:
+            stdout.write(f"{json.dumps(json.loads(to_line(record)))}\n")
+        else:
+            stdout.writelines(f"{line}\n" for line in _lines(existing, record, is_all=args.all))
+    stderr.flush()
+    return 1 if is_red else 0
+
+
+def _demands(args: argparse.Namespace, record: RunRecord, baselines: dict[str, Baseline]) -> Demands:
+    demands = demands_of(record)
+    given = {name: getattr(args, name) for _, name, _ in _NUMBERS if getattr(args, name) is not None}
+    if args.window is not None:
+        given["window"] = args.window
+    if args.trend is not None:
+        given["trend"] = None if args.trend == _NO_TREND else args.trend
+    groups = tuple(args.only or demands.groups)
+    if baselines and not args.only and "baseline" not in groups:
+        groups = (*groups, "baseline")
+    return dataclasses.replace(demands, groups=groups, **given)
+
+
+def _baselines(args: argparse.Namespace, record: RunRecord) -> dict[str, Baseline]:
+    if args.baselines is None:
+        return {}
+    found = read_baselines(args.baselines, record.case, record.runner)
+    if not found:
+        raise RecordError(f"{args.baselines}: holds no baseline of {record.case} on {record.runner}")
+    return found
+
+
+def _lines(existing: ExistingRun, record: RunRecord, *, is_all: bool) -> Iterator[str]:
+    before = "passed" if existing.record.is_passed else "failed" if existing.record.checks else "not judged"
+    yield f"{record.run_id}: {'passed' if record.is_passed else 'failed'} (was: {before}); {headline(record)}"
+    shown = [check for check in record.checks if is_all or check.is_failed or "stale" in check.message]
+    if shown:
+        yield from checks_table(shown)
