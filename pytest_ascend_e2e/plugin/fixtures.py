@@ -12,7 +12,7 @@ import pytest
 
 from ..datasets import PreparedDataset
 from ..errors import E2EError
-from ..recipe import Layout, Recipe, plan_layout
+from ..recipe import SFT, Layout, Recipe, plan_layout
 from ..runners import Lease, Runner
 from ..session import Bench, Case, Run
 from .markers import CASE_KEY
@@ -33,7 +33,7 @@ class Trainer:
         self._case = case
         self.lease: Lease | None = None
 
-    def __call__(self, recipe: Recipe) -> Run:
+    def __call__(self, recipe: Recipe | SFT) -> Run:
         """Train `recipe` and return the finished run; in plan mode judge it and stop the test here."""
         if self._state.is_plan:
             plan_case(self._item, self._case, recipe, self._state)
@@ -72,6 +72,7 @@ def _bench(request: pytest.FixtureRequest) -> Bench:
         environ=environment(),
         test_file=request.path,
         rerun=rerun_command(state, request.node.nodeid),
+        compositions=state.compositions,
     )
 
 

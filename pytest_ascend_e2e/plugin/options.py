@@ -6,6 +6,7 @@ the source that holds the wrong value.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -77,6 +78,16 @@ def _program(text: str) -> str:
     return str(path)
 
 
+def _hours(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours < math.inf:
+        raise ValueError(f"{text!r} cannot be used: expected a number of device-hours such as 250")
+    return hours
+
+
 def _progress(text: str) -> str:
     if text not in PROGRESS:
         raise ValueError(f"{text!r} cannot be used: expected one of {', '.join(PROGRESS)}")
@@ -119,6 +130,10 @@ OPTIONS = (
         help="longest time a training may print nothing",
     ),
     Option(name="lease-timeout", read=parse_duration, default="2h", metavar="TIME", help="longest wait for free devices"),
+    Option(
+        name="budget", read=_hours, default=None, metavar="HOURS",
+        help="device-hours that the cases of a plan may be estimated at together; a plan above it is red",
+    ),
     Option(
         name="progress", read=_progress, default="auto", metavar="MODE",
         help="how a running training is shown: auto, live, lines or off",
@@ -184,7 +199,7 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
     def seconds(name: str) -> float:
         return parse_duration(found[name].text)
 
-    runners_file = found["runners-file"].text
+    runners_file, budget = found["runners-file"].text, found["budget"].text
     return Settings(
         runner=found["runner"].text or None,
         runners_file=_path(runners_file) if runners_file else None,
@@ -197,6 +212,7 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
         run_timeout_s=seconds("run-timeout"),
         silence_timeout_s=seconds("silence-timeout"),
         lease_timeout_s=seconds("lease-timeout"),
+        budget_device_hours=_hours(budget) if budget else None,
     )
 
 

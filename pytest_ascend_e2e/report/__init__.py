@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from .failure import checks_table, failure_text, headline
 from .junit import PREFIX, Property, properties
-from .plan import plan_text
+from .plan import PlanRow, device_hours, plan_table, plan_text
 from .progress import progress_line
 from .tables import number, table
 
 __all__ = [
     "PREFIX",
+    "PlanRow",
     "Property",
     "checks_table",
+    "device_hours",
     "failure_text",
     "headline",
     "number",
+    "plan_table",
     "plan_text",
     "progress_line",
     "properties",

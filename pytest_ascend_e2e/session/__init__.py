@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from .bench import Bench
 from .case import Case, Tier, case_from_arguments
+from .compositions import Compositions
+from .quarantine import Quarantine, quarantine_from_arguments
 from .run import Run
 from .settings import Settings
 
-__all__ = ["Bench", "Case", "Run", "Settings", "Tier", "case_from_arguments"]
+__all__ = [
+    "Bench",
+    "Case",
+    "Compositions",
+    "Quarantine",
+    "Run",
+    "Settings",
+    "Tier",
+    "case_from_arguments",
+    "quarantine_from_arguments",
+]

@@ -14,7 +14,8 @@ class Settings:
     """The settings of one session.
 
     Durations are in seconds. `runner` is None where it is to be found from the devices; `runners_file` is the user's own addition
-    to the catalogue; `python` is the interpreter of the training environment.
+    to the catalogue; `python` is the interpreter of the training environment; `budget_device_hours` is what the cases of a plan
+    may cost together.
     """
 
     runner: str | None
@@ -28,3 +29,4 @@ class Settings:
     run_timeout_s: float
     silence_timeout_s: float
     lease_timeout_s: float
+    budget_device_hours: float | None = None
