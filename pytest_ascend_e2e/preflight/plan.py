@@ -6,7 +6,7 @@ seems to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..deadline import Deadline
 from ..errors import LayoutError
 from ..recipe import GRPO, SFT, Inputs, Layout, Megatron, Override, Recipe, plan_layout, to_environment, to_overrides
 from .composition import Composition, Request, compose_cases
+from .config_rules import Finding, config_findings
 from .model_rules import ModelFacts, model_problems
 from .sizes import batch_problems, sft_problems
 
@@ -64,8 +65,14 @@ class Plan:
         """Return the plan with what verl's own composition said."""
         if not composition.is_checked:
             return replace(self, warnings=(*self.warnings, composition.reason), composed=None)
-        problems = (*self.problems, *composition.problems)
-        return replace(self, problems=problems, composed=not composition.problems, config=composition.config)
+        found = config_findings(dict(leaves(composition.config or {})), _origins(self.overrides))
+        return replace(
+            self,
+            problems=_united(self.problems, composition.problems, _texts(found, is_error=True)),
+            warnings=_united(self.warnings, _texts(found, is_error=False)),
+            composed=not composition.problems,
+            config=composition.config,
+        )
 
 
 def judge(
@@ -101,13 +108,14 @@ def judge(
     if model_config is not None:
         problems += model_problems(recipe, ModelFacts.from_config(model_config))
     overrides = to_overrides(recipe, asked, extra)
+    found = config_findings({override.key: override.value for override in overrides}, _origins(overrides))
     plan = Plan(
         recipe=recipe,
         layout=layout,
         overrides=overrides,
         environment=to_environment(recipe),
-        problems=tuple(problems),
-        warnings=tuple(_warnings(recipe, overrides)) if isinstance(recipe, Recipe) else (),
+        problems=_united(problems, _texts(found, is_error=True)),
+        warnings=_united(_warnings(recipe, overrides) if isinstance(recipe, Recipe) else (), _texts(found, is_error=False)),
     )
     if python is None:
         return plan
@@ -115,6 +123,28 @@ def judge(
         [plan.request], deadline=deadline or Deadline.after(_COMPOSITION_S, name="composition"), python=python
     )
     return plan.with_composition(composition)
+
+
+def leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the keys and values of a nested configuration, dotted."""
+    for key, value in node.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _origins(overrides: Sequence[Override]) -> dict[str, str]:
+    return {override.key: override.origin for override in overrides}
+
+
+def _texts(found: Sequence[Finding], *, is_error: bool) -> list[str]:
+    return [str(finding) for finding in found if finding.is_error == is_error]
+
+
+def _united(*texts: Iterable[str]) -> tuple[str, ...]:
+    """Return all texts in their order, each once: a rule may have spoken already before verl composed."""
+    return tuple(dict.fromkeys(text for group in texts for text in group))
 
 
 def _placeholders(recipe: Recipe | SFT, devices: int, nodes: int) -> Inputs:
