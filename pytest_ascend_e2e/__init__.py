@@ -9,11 +9,30 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .recipe import DAPO, FSDP, FSDP2, GRPO, GSPO, PPO, Layout, Megatron, Recipe, Sglang, Vllm, plan_layout
+from .recipe import (
+    DAPO,
+    FSDP,
+    FSDP2,
+    GRPO,
+    GSPO,
+    PPO,
+    SFT,
+    FSDPTurbo,
+    Layout,
+    Lora,
+    Megatron,
+    Profiling,
+    Recipe,
+    SeparateAsync,
+    Sglang,
+    VeOmni,
+    Vllm,
+    plan_layout,
+)
 
 if TYPE_CHECKING:
     from .plugin.fixtures import Trainer
-    from .plugin.markers import npu_e2e, npu_nightly
+    from .plugin.markers import npu_e2e, npu_nightly, quarantine
     from .session import Run
 
 __all__ = [
@@ -23,19 +42,32 @@ __all__ = [
     "GRPO",
     "GSPO",
     "PPO",
+    "SFT",
+    "FSDPTurbo",
     "Layout",
+    "Lora",
     "Megatron",
+    "Profiling",
     "Recipe",
     "Run",
+    "SeparateAsync",
     "Sglang",
     "Trainer",
+    "VeOmni",
     "Vllm",
     "npu_e2e",
     "npu_nightly",
     "plan_layout",
+    "quarantine",
 ]
 
-_ELSEWHERE = {"npu_nightly": "plugin.markers", "npu_e2e": "plugin.markers", "Trainer": "plugin.fixtures", "Run": "session"}
+_ELSEWHERE = {
+    "npu_nightly": "plugin.markers",
+    "npu_e2e": "plugin.markers",
+    "quarantine": "plugin.markers",
+    "Trainer": "plugin.fixtures",
+    "Run": "session",
+}
 
 
 def __getattr__(name: str) -> Any:

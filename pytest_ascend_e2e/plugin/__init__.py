@@ -5,6 +5,7 @@ The only room that imports pytest.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +102,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """In plan mode, judge the case here and set nothing up."""
+    """Keep a case in quarantine off; in plan mode, judge the case here and set nothing up."""
+    collection.keep_off(item, state_of(item.config), dt.datetime.now(dt.timezone.utc).date())
     collection.plan_at_setup(item, state_of(item.config))
 
 
@@ -172,5 +174,5 @@ class Controller:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the plans, and why the closing check is red."""
-        write_plans(terminalreporter, state_of(self._config).guard.planned)
+        write_plans(terminalreporter, state_of(self._config))
         guard.tell(terminalreporter, state_of(self._config))

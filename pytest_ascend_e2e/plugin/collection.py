@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
 from ..errors import E2EError
+from ..session import Case
 from .guard import CASE_PROPERTY
-from .markers import CASE_KEY, case_of
-from .planning import plan_case
+from .markers import CASE_KEY, QUARANTINE_KEY, case_of, quarantine_of
+from .planning import is_served, plan_case
 from .state import State, state_of
 
 
@@ -19,6 +22,7 @@ def check_marker(metafunc: pytest.Metafunc) -> None:
     """
     definition = metafunc.definition
     case = case_of(definition, definition.nodeid)
+    quarantine_of(definition, definition.nodeid)
     if case is None:
         return
     catalogue = state_of(metafunc.config).catalogue
@@ -40,6 +44,9 @@ def keep_case(item: pytest.Item) -> None:
     if case is None:
         return
     item.stash[CASE_KEY] = case
+    quarantine = quarantine_of(item, item.nodeid)
+    if quarantine is not None:
+        item.stash[QUARANTINE_KEY] = quarantine
     item.user_properties.append((CASE_PROPERTY, case.tier.value))
     if case.tier.value == "npu_nightly":
         item.add_marker("nightly")
@@ -57,10 +64,14 @@ def skip_other_runners(items: list[pytest.Item], state: State) -> None:
     """Give every case that this session's runner does not serve a skip with the reason."""
     for item in items:
         case = item.stash.get(CASE_KEY, None)
-        if case is None or state.runner is None or state.runner.name in case.runners:
-            continue
-        needs = " or ".join(f"{name} ({state.catalogue.get(name).devices} devices)" for name in case.runners)
-        item.add_marker(pytest.mark.skip(reason=f"needs {needs}; this session runs on {state.runner.name} ({state.runner_origin})"))
+        if case is not None and not is_served(case, state):
+            item.add_marker(pytest.mark.skip(reason=_not_served(case, state)))
+
+
+def _not_served(case: Case, state: State) -> str:
+    needs = " or ".join(f"{name} ({state.catalogue.get(name).devices} devices)" for name in case.runners)
+    name = "no runner" if state.runner is None else state.runner.name
+    return f"needs {needs}; this session runs on {name} ({state.runner_origin})"
 
 
 def plan_at_setup(item: pytest.Item, state: State) -> None:
@@ -70,5 +81,22 @@ def plan_at_setup(item: pytest.Item, state: State) -> None:
     case = item.stash.get(CASE_KEY, None)
     if case is None:
         pytest.skip("not a case: nothing to plan")
+    if not is_served(case, state):
+        pytest.skip(_not_served(case, state))
     if case.recipe is not None:
         plan_case(item, case, case.recipe, state)
+
+
+def keep_off(item: pytest.Item, state: State, today: dt.date) -> None:
+    """Skip a case in quarantine; one whose quarantine is over is red, in a plan too.
+
+    Raises:
+        E2EError: the last day of the quarantine has passed.
+    """
+    quarantine = item.stash.get(QUARANTINE_KEY, None)
+    if quarantine is None:
+        return
+    if quarantine.is_over(today):
+        raise E2EError(f"{item.nodeid}: {quarantine}, and that day has passed: mend the case, or decide anew with its owner")
+    if not state.is_plan:
+        pytest.skip(str(quarantine))

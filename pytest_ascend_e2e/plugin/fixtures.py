@@ -12,7 +12,7 @@ import pytest
 
 from ..datasets import PreparedDataset
 from ..errors import E2EError
-from ..recipe import Layout, Recipe, plan_layout
+from ..recipe import SFT, Layout, Recipe, plan_layout
 from ..runners import Lease, Runner
 from ..session import Bench, Case, Run
 from .markers import CASE_KEY
@@ -33,7 +33,7 @@ class Trainer:
         self._case = case
         self.lease: Lease | None = None
 
-    def __call__(self, recipe: Recipe) -> Run:
+    def __call__(self, recipe: Recipe | SFT) -> Run:
         """Train `recipe` and return the finished run; in plan mode judge it and stop the test here.
 
         A training that the machine ended is repeated as often as `--e2e-retries` says; every attempt keeps its record.
@@ -48,7 +48,7 @@ class Trainer:
             failed.replace_by(run)
         return run
 
-    def _attempt(self, recipe: Recipe) -> Run:
+    def _attempt(self, recipe: Recipe | SFT) -> Run:
         runs = self._item.stash.setdefault(RUNS_KEY, [])
         with Progress(self._item, name=self._case.name, steps=recipe.steps) as progress:
             run = self._bench.train(self._case, recipe, lease=self.lease, observe=progress.saw)
@@ -84,6 +84,7 @@ def _bench(request: pytest.FixtureRequest) -> Bench:
         environ=environment(),
         test_file=request.path,
         rerun=rerun_command(state, request.node.nodeid),
+        compositions=state.compositions,
     )
 
 

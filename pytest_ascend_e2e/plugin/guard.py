@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..report import PlanRow, device_hours
+
 if TYPE_CHECKING:
     from .state import State  # which holds a Guard
 
@@ -20,6 +22,7 @@ SHOWN = 5
 CASE_PROPERTY = "e2e_tier"
 RETRIED_PROPERTY = "e2e_retried"
 PLAN_PROPERTY = "e2e_plan"
+PLAN_ROW_PROPERTY = "e2e_plan_row"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -32,6 +35,7 @@ class Guard:
     ran: set[str] = field(default_factory=set)
     planned: list[str] = field(default_factory=list)
     retried: list[str] = field(default_factory=list)
+    rows: list[PlanRow] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def saw_report(self, report: pytest.TestReport) -> None:
@@ -40,6 +44,7 @@ class Guard:
             self.finished.add(report.nodeid)
             self.retried += [f"{report.nodeid}: {value}" for name, value in report.user_properties if name == RETRIED_PROPERTY]
             self.planned += [str(value) for name, value in report.user_properties if name == PLAN_PROPERTY]
+            self.rows += [PlanRow.from_text(str(value)) for name, value in report.user_properties if name == PLAN_ROW_PROPERTY]
         if any(name == CASE_PROPERTY for name, _ in report.user_properties):
             self.cases.add(report.nodeid)
             if (report.when == "call" and not report.skipped) or (report.when == "setup" and report.failed):
@@ -62,6 +67,12 @@ def close(session: pytest.Session, state: State) -> None:
         )
     if state.is_plan and not guard.planned:
         guard.problems.append("no case was planned: the selection holds none")
+    budget = state.settings.budget_device_hours
+    if state.is_plan and budget is not None and device_hours(guard.rows) > budget:
+        guard.problems.append(
+            f"the cases are estimated at {device_hours(guard.rows):.4g} device-hours, more than the budget of {budget:g} "
+            f"({state.found['budget'].source})"
+        )
     if guard.problems:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from ..errors import E2EError
-from ..session import Case, Tier, case_from_arguments
+from ..session import Case, Quarantine, Tier, case_from_arguments, quarantine_from_arguments
 
 if TYPE_CHECKING:
-    from ..recipe import Recipe
+    from ..recipe import SFT, Recipe
 
 CASE_KEY = pytest.StashKey[Case]()
+QUARANTINE_KEY = pytest.StashKey[Quarantine]()
 
 _NOT_GIVEN = object()
 
@@ -23,7 +24,7 @@ _NOT_GIVEN = object()
 def npu_nightly(
     *misplaced: object,
     runner: str | tuple[str, ...] | object = _NOT_GIVEN,
-    recipe: Recipe | object = _NOT_GIVEN,
+    recipe: Recipe | SFT | object = _NOT_GIVEN,
     nodes: int | object = _NOT_GIVEN,
     timeout: float | str | object = _NOT_GIVEN,
     silence: float | str | object = _NOT_GIVEN,
@@ -57,7 +58,7 @@ def npu_nightly(
 def npu_e2e(
     *misplaced: object,
     runner: str | tuple[str, ...] | object = _NOT_GIVEN,
-    recipe: Recipe | object = _NOT_GIVEN,
+    recipe: Recipe | SFT | object = _NOT_GIVEN,
     nodes: int | object = _NOT_GIVEN,
     timeout: float | str | object = _NOT_GIVEN,
     silence: float | str | object = _NOT_GIVEN,
@@ -77,6 +78,28 @@ def npu_e2e(
     return _mark("npu_e2e", misplaced, given)
 
 
+def quarantine(
+    *misplaced: object,
+    reason: str | object = _NOT_GIVEN,
+    owner: str | object = _NOT_GIVEN,
+    issue: str | object = _NOT_GIVEN,
+    until: str | object = _NOT_GIVEN,
+    **unknown: object,
+) -> pytest.MarkDecorator:
+    """Switch a case off until a day; after it, the case is red until somebody decides.
+
+    Args:
+        *misplaced: none are accepted; told at collection.
+        reason: why the case is off.
+        owner: who sees to it.
+        issue: where it is tracked.
+        until: the last day on which it may be off, such as "2027-01-31".
+        **unknown: none are accepted; told at collection.
+    """
+    given = {"reason": reason, "owner": owner, "issue": issue, "until": until, **unknown}
+    return _mark("quarantine", misplaced, given)
+
+
 def _mark(name: str, misplaced: tuple[object, ...], given: dict[str, object]) -> pytest.MarkDecorator:
     kwargs = {key: value for key, value in given.items() if value is not _NOT_GIVEN}
     mark: pytest.MarkDecorator = getattr(pytest.mark, name)
@@ -92,6 +115,7 @@ def declare_markers(config: pytest.Config) -> None:
         "npu_nightly(runner, recipe=None, nodes=1, timeout=None, silence=None, estimate=None): a nightly case; implies nightly",
         "npu_e2e(runner, recipe=None, nodes=1, timeout=None, silence=None, estimate=None): a case of the pull-request tier",
         "nightly: set by npu_nightly",
+        "quarantine(reason, owner, issue, until): a case that is off, and the last day on which it may be",
     ):
         config.addinivalue_line("markers", line)
 
@@ -109,3 +133,13 @@ def case_of(node: pytest.Item | pytest.Function, name: str) -> Case | None:
         raise E2EError(f"{name} has both @npu_nightly and @npu_e2e; a case belongs to one tier: keep one of them")
     tier, closest = found[0]
     return case_from_arguments(name, tier, closest.args, closest.kwargs)
+
+
+def quarantine_of(node: pytest.Item | pytest.Function, name: str) -> Quarantine | None:
+    """Return the quarantine that an item's marker describes, None where it has none.
+
+    Raises:
+        E2EError: a wrong or a missing argument.
+    """
+    mark = node.get_closest_marker("quarantine")
+    return None if mark is None else quarantine_from_arguments(name, mark.args, mark.kwargs)

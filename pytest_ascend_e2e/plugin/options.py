@@ -6,6 +6,7 @@ the source that holds the wrong value.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -83,6 +84,16 @@ def _program(text: str) -> str:
     return str(path)
 
 
+def _hours(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours < math.inf:
+        raise ValueError(f"{text!r} cannot be used: expected a number of device-hours such as 250")
+    return hours
+
+
 def _progress(text: str) -> str:
     if text not in PROGRESS:
         raise ValueError(f"{text!r} cannot be used: expected one of {', '.join(PROGRESS)}")
@@ -132,6 +143,10 @@ OPTIONS = (
     Option(
         name="retries", read=_count, default="0", metavar="N",
         help="repeat a training up to N times when the machine ended it (host memory, Ray, a device), never for a failed check",
+    ),
+    Option(
+        name="budget", read=_hours, default=None, metavar="HOURS",
+        help="device-hours that the cases of a plan may be estimated at together; a plan above it is red",
     ),
     Option(
         name="progress", read=_progress, default="auto", metavar="MODE",
@@ -198,7 +213,7 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
     def seconds(name: str) -> float:
         return parse_duration(found[name].text)
 
-    runners_file = found["runners-file"].text
+    runners_file, budget = found["runners-file"].text, found["budget"].text
     return Settings(
         runner=found["runner"].text or None,
         runners_file=_path(runners_file) if runners_file else None,
@@ -213,6 +228,7 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
         silence_timeout_s=seconds("silence-timeout"),
         lease_timeout_s=seconds("lease-timeout"),
         retries=_count(found["retries"].text),
+        budget_device_hours=_hours(budget) if budget else None,
     )
 
 

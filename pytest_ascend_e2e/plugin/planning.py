@@ -1,6 +1,7 @@
 """Plan mode: every case is judged where it would have trained, and then stopped.
 
-No device is taken and no training starts. The plan of a case travels as text in its report, so that it is the same under xdist.
+No device is taken and no training starts. The configurations of all cases are composed together, in one child process, when the
+first case is judged. The plan of a case travels as text in its report, so that it is the same under xdist.
 """
 
 from __future__ import annotations
@@ -10,54 +11,129 @@ from typing import NoReturn
 
 import pytest
 
-from ..errors import PreflightError
-from ..recipe import Recipe
-from ..report import plan_text
+from ..errors import E2EError, PreflightError
+from ..preflight import Plan
+from ..recipe import SFT, Recipe
+from ..report import PlanRow, plan_table, plan_text
 from ..session import Bench, Case
-from .guard import PLAN_PROPERTY
+from .guard import PLAN_PROPERTY, PLAN_ROW_PROPERTY
+from .markers import CASE_KEY, QUARANTINE_KEY
 from .state import State, environment
 
+# So many plans can be read one by one; of more, the table and what is wrong.
+SHOWN_IN_FULL = 3
 
-def plan_case(item: pytest.Item, case: Case, recipe: Recipe, state: State) -> NoReturn:
+
+def plan_case(item: pytest.Item, case: Case, recipe: Recipe | SFT, state: State) -> NoReturn:
     """Judge one recipe of a case on every runner it may run on, keep the text, and stop the test.
 
     Raises:
         PreflightError: the case cannot work on one of its runners.
     """
-    names = [state.runner.name] if state.runner is not None else list(case.runners)
+    _compose_suite(item, state)
     problems: list[str] = []
     layouts: list[str] = []
-    for name in names:
-        runner = state.catalogue.get(name)
-        bench = Bench(settings=state.settings, runner=runner, environ=environment(), test_file=item.path, rerun="")
-        plan, command = bench.plan(case, recipe)
+    for name in runners_of(case, state):
+        plan = _plan_on(name, item, case, recipe, state)
         layouts.append(str(plan.layout))
-        text = plan_text(
-            case.name,
-            runner=name,
-            devices=runner.devices,
-            nodes=case.nodes,
-            layout=None if plan.layout is None else str(plan.layout),
-            problems=plan.problems,
-            warnings=plan.warnings,
-            composed=plan.composed,
-            argv=command.argv,
-            environment=command.env,
-        )
-        item.user_properties.append((PLAN_PROPERTY, text))
         problems += [f"{case.name} on {name}: {problem}" for problem in plan.problems]
     if problems:
         raise PreflightError(*problems)
     pytest.skip(f"planned, not trained: {'; '.join(layouts)}")
 
 
-def write_plans(terminalreporter: pytest.TerminalReporter, texts: Sequence[str]) -> None:
-    """Print the plans of all cases, in the order in which they were judged."""
+def runners_of(case: Case, state: State) -> Sequence[str]:
+    """Return the runners that a case is judged on: the session's, or all of its own."""
+    return case.runners if state.runner is None else (state.runner.name,)
+
+
+def _plan_on(name: str, item: pytest.Item, case: Case, recipe: Recipe | SFT, state: State) -> Plan:
+    """Judge a recipe on one runner and keep what a reader wants of it."""
+    runner = state.catalogue.get(name)
+    plan, command = _bench(name, item, state).plan(case, recipe)
+    text = plan_text(
+        case.name,
+        runner=name,
+        devices=runner.devices,
+        nodes=case.nodes,
+        layout=None if plan.layout is None else str(plan.layout),
+        problems=plan.problems,
+        warnings=plan.warnings,
+        composed=plan.composed,
+        argv=command.argv,
+        environment=command.env,
+    )
+    item.user_properties.append((PLAN_PROPERTY, text))
+    off = item.stash.get(QUARANTINE_KEY, None)
+    verdict = "cannot work" if plan.problems else "can work"
+    row = PlanRow(
+        case=case.name,
+        runner=name,
+        devices=runner.devices * case.nodes,
+        nodes=case.nodes,
+        hours=(case.estimate_s or 0.0) / 3600,
+        layout="-" if plan.layout is None else str(plan.layout),
+        verdict=verdict if off is None else f"{verdict}, off until {off.until.isoformat()}",
+        is_composed=plan.composed is not None,
+    )
+    item.user_properties.append((PLAN_ROW_PROPERTY, row.to_text()))
+    return plan
+
+
+def _bench(name: str, item: pytest.Item, state: State) -> Bench:
+    return Bench(
+        settings=state.settings,
+        runner=state.catalogue.get(name),
+        environ=environment(),
+        test_file=item.path,
+        rerun="",
+        compositions=state.compositions,
+    )
+
+
+def _compose_suite(item: pytest.Item, state: State) -> None:
+    """Compose the configurations of all cases of the session at once: a child for each would start as often as there are cases."""
+    if state.is_suite_composed:
+        return
+    state.is_suite_composed = True
+    requests = []
+    for other in item.session.items:
+        case = other.stash.get(CASE_KEY, None)
+        if case is None or case.recipe is None or not is_served(case, state):
+            continue
+        for name in runners_of(case, state):
+            try:
+                requests.append(_bench(name, other, state).draft(case, case.recipe).request)
+            except E2EError:
+                continue  # told when the case itself is judged
+    state.compositions.prepare(requests)
+
+
+def is_served(case: Case, state: State) -> bool:
+    """Tell whether this session's runner serves a case."""
+    return state.runner is None or state.runner.name in case.runners
+
+
+def write_plans(terminalreporter: pytest.TerminalReporter, state: State) -> None:
+    """Print the plans of all cases in the order in which they were judged, and the table of them."""
+    texts, rows = state.guard.planned, state.guard.rows
     if not texts:
         return
     terminalreporter.section("plan")
+    is_full = len(texts) <= SHOWN_IN_FULL or terminalreporter.config.get_verbosity() > 0
     for text in texts:
-        terminalreporter.write_line(text)
-        terminalreporter.write_line("")
-    broken = sum(text.splitlines()[0].endswith(": cannot work") for text in texts)
+        shown = text if is_full else _remarks(text)
+        if shown:
+            terminalreporter.write_line(shown)
+            terminalreporter.write_line("")
+    for line in plan_table(rows, budget_device_hours=state.settings.budget_device_hours):
+        terminalreporter.write_line(line)
+    broken = sum(row.verdict.startswith("cannot work") for row in rows)
     terminalreporter.write_line(f"{len(texts)} planned, {broken} cannot work; no device was taken, nothing was trained")
+
+
+def _remarks(text: str) -> str:
+    """Return the head of a plan with its problems and warnings, empty where it has none."""
+    head, *lines = text.splitlines()
+    remarks = [line for line in lines if line.startswith(("  problem: ", "  warning: "))]
+    return "\n".join([head, *remarks]) if remarks else ""

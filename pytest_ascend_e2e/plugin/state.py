@@ -14,7 +14,7 @@ import pytest
 
 from ..errors import E2EError, RunnerError
 from ..runners import Catalogue, Runner, find_devices, load_catalogue, pick_runner
-from ..session import Settings
+from ..session import Compositions, Settings
 from .guard import Guard
 from .options import Setting, read_settings, settings_of
 
@@ -28,7 +28,7 @@ class State:
     """The settings, the runners, and what was seen of the tests.
 
     `runner` is None in plan mode without an asked-for runner, where each case is judged on its own; `runner_origin` says how it was
-    chosen.
+    chosen. `is_suite_composed` tells whether the configurations of all cases were composed together, which plan mode does once.
     """
 
     settings: Settings
@@ -37,6 +37,8 @@ class State:
     runner: Runner | None
     runner_origin: str
     is_plan: bool
+    compositions: Compositions
+    is_suite_composed: bool = False
     guard: Guard = field(default_factory=Guard)
 
 
@@ -64,7 +66,15 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
         runner, origin = None, "every case on its own runner"
     else:
         runner, origin = _from_devices(catalogue, environ)
-    return State(settings=settings, found=found, catalogue=catalogue, runner=runner, runner_origin=origin, is_plan=is_plan)
+    return State(
+        settings=settings,
+        found=found,
+        catalogue=catalogue,
+        runner=runner,
+        runner_origin=origin,
+        is_plan=is_plan,
+        compositions=Compositions(settings.python),
+    )
 
 
 def _from_devices(catalogue: Catalogue, environ: Mapping[str, str]) -> tuple[Runner | None, str]:

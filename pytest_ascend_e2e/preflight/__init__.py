@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .composition import Composition, compose_cases
+from .composition import Composition, Request, compose_cases
 from .model_rules import ModelFacts, model_problems
 from .plan import Plan, judge
 from .sizes import batch_problems
 
-__all__ = ["Composition", "ModelFacts", "Plan", "batch_problems", "compose_cases", "judge", "model_problems"]
+__all__ = ["Composition", "ModelFacts", "Plan", "Request", "batch_problems", "compose_cases", "judge", "model_problems"]

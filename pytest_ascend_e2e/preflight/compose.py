@@ -1,6 +1,7 @@
-"""The child of a preflight: composes verl's configuration with Hydra, as `verl.trainer.main_ppo` would, and says what is wrong.
+"""The child of a preflight: composes verl's configuration with Hydra, as verl's trainers would, and says what is wrong.
 
-Run as `python -m pytest_ascend_e2e.preflight.compose`: on stdin a JSON list of override lists, on stdout one JSON object. It finds
+Run as `python -m pytest_ascend_e2e.preflight.compose`: on stdin a JSON list of cases, each the name of one of verl's configurations
+and a list of overrides (`{"config": ..., "overrides": [...]}`), on stdout one JSON object. It finds
 verl's configuration without importing verl, so that neither torch nor ray is loaded. Must not know: recipes.
 """
 
@@ -17,12 +18,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeAlias
 
-import yaml
-
 from .dataclass_fields import DataclassFields
 
 CONFIG_NAME = "ppo_trainer"
-_GROUP = "model_engine="
+# What chooses a file of verl's configuration and is no key of it.
+_GROUPS = ("model_engine=", "engine=", "optim=", "model=")
 _NEAREST = 3
 Config: TypeAlias = dict[str, Any]
 
@@ -34,8 +34,8 @@ def main() -> int:
     return 0
 
 
-def compose_all(cases: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """Return, for each list of overrides, the composed configuration as YAML and the problems of its overrides."""
+def compose_all(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return, for each case, the composed configuration and the problems of its overrides."""
     for name, distribution in (("hydra", "hydra-core"), ("verl", "verl")):
         if importlib.util.find_spec(name) is None:
             return {"missing": distribution, "python": sys.executable}
@@ -47,7 +47,7 @@ def compose_all(cases: Sequence[Sequence[str]]) -> dict[str, Any]:
         return {"missing": f"{directory / CONFIG_NAME}.yaml", "python": sys.executable}
     composer = Composer(fields=DataclassFields(root))
     with initialize_config_dir(version_base=None, config_dir=str(directory)):
-        entries = [composer.compose(case) for case in cases]
+        entries = [composer.compose(case["config"], case["overrides"]) for case in cases]
     return {"verl": _version(), "entries": entries}
 
 
@@ -71,27 +71,27 @@ class Composer:
     fields: DataclassFields
     bases: dict[tuple[str, ...], Config] = field(default_factory=dict)
 
-    def compose(self, arguments: Sequence[str]) -> dict[str, Any]:
-        """Return `{"yaml": text or None, "problems": [...]}` for one list of overrides."""
+    def compose(self, name: str, arguments: Sequence[str]) -> dict[str, Any]:
+        """Return `{"config": mapping or None, "problems": [...]}` for one list of overrides."""
         from hydra.errors import HydraException  # noqa: PLC0415  # only this child has it
         from omegaconf.errors import OmegaConfBaseException  # noqa: PLC0415  # as above
 
         problems: list[dict[str, Any]] = []
         try:
             try:
-                config = _composed(arguments)
+                config = _composed(name, arguments)
             except HydraException:
-                problems = list(self._key_problems(arguments))
+                problems = list(self._key_problems(name, arguments))
                 bad = {problem["argument"] for problem in problems}
-                config = _composed([argument for argument in arguments if argument not in bad])
+                config = _composed(name, [argument for argument in arguments if argument not in bad])
         except (HydraException, OmegaConfBaseException) as error:
-            return {"yaml": None, "problems": [*problems, _other(error)]}
+            return {"config": None, "problems": [*problems, _other(error)]}
         problems += self._appended_problems(arguments, config)
-        return {"yaml": yaml.safe_dump(config, sort_keys=False), "problems": problems}
+        return {"config": config, "problems": problems}
 
-    def _key_problems(self, arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
+    def _key_problems(self, name: str, arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield every override whose key is not there, or is there although its mark appends it."""
-        base = self._base(arguments)
+        base = self._base(name, arguments)
         known = list(_keys(base))
         for argument, key, kind in _parsed(arguments):
             if kind == "CHANGE" and not _has(base, key):
@@ -112,20 +112,21 @@ class Composer:
                 problems.append(_problem(argument, key, "no-field", nearest))
         return problems
 
-    def _base(self, arguments: Sequence[str]) -> Config:
-        groups = tuple(argument for argument in arguments if argument.startswith(_GROUP))
-        if groups not in self.bases:
-            self.bases[groups] = _composed(groups)
-        return self.bases[groups]
+    def _base(self, name: str, arguments: Sequence[str]) -> Config:
+        groups = tuple(argument for argument in arguments if argument.startswith(_GROUPS))
+        chosen = (name, *groups)
+        if chosen not in self.bases:
+            self.bases[chosen] = _composed(name, groups)
+        return self.bases[chosen]
 
 
-def _composed(arguments: Sequence[str]) -> Config:
+def _composed(name: str, arguments: Sequence[str]) -> Config:
     from hydra import compose  # noqa: PLC0415  # only this child has it
     from omegaconf import OmegaConf  # noqa: PLC0415  # as above
 
-    config = OmegaConf.to_container(compose(CONFIG_NAME, overrides=list(arguments)), resolve=True)
+    config = OmegaConf.to_container(compose(name, overrides=list(arguments)), resolve=True)
     if not isinstance(config, dict):
-        raise TypeError(f"verl's {CONFIG_NAME} composed to a {type(config).__name__}, not to a mapping")
+        raise TypeError(f"verl's {name} composed to a {type(config).__name__}, not to a mapping")
     return {str(key): value for key, value in config.items()}
 
 
@@ -135,7 +136,7 @@ def _parsed(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     parser = OverridesParser.create()
     for argument in arguments:
         override = parser.parse_override(argument)
-        if not argument.startswith(_GROUP):
+        if not argument.startswith(_GROUPS):
             yield argument, str(override.key_or_group), override.type.name
 
 

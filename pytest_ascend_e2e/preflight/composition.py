@@ -9,10 +9,8 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-
-import yaml
 
 from ..deadline import Deadline
 from ..errors import PreflightError
@@ -23,41 +21,53 @@ _TAIL_LINES = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What to compose: the name of one of verl's configurations, and overrides of it in Hydra's grammar.
+
+    `origins` tells of an argument which field or override of a recipe asked for it.
+    """
+
+    config_name: str
+    arguments: tuple[str, ...]
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config_name: str, overrides: Sequence[Override]) -> Request:
+        """Return the request for the overrides of a recipe."""
+        origins = {override.argument: override.origin for override in overrides}
+        return cls(config_name=config_name, arguments=tuple(origins), origins=origins)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Composition:
     """What verl's own composition made of one list of overrides.
 
-    `is_checked` is False where verl is not installed, and `reason` says so; `text` is the resolved configuration as YAML, None
-    where it could not be composed; with problems, it is the configuration without the overrides that have them.
+    `is_checked` is False where verl is not installed, and `reason` says so; `config` is the resolved configuration, None where it
+    could not be composed; with problems, it is the configuration without the overrides that have them.
     """
 
     is_checked: bool
     reason: str = ""
     verl: str = ""
-    text: str | None = None
+    config: Mapping[str, Any] | None = None
     problems: tuple[str, ...] = ()
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """Return the resolved configuration, empty where there is none."""
-        loaded = None if self.text is None else yaml.safe_load(self.text)
-        return loaded if isinstance(loaded, dict) else {}
 
 
 def compose_cases(
-    cases: Sequence[Sequence[Override]],
+    cases: Sequence[Request],
     *,
     deadline: Deadline,
     python: str = sys.executable,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Composition, ...]:
-    """Compose the overrides of all cases in one child process of `python`, and return one result for each.
+    """Compose all cases in one child process of `python`, and return one result for each.
 
     Raises:
         PreflightError: the child crashed, said something else than expected, or was not done by the deadline.
     """
     if not cases:
         return ()
-    request = json.dumps([[override.argument for override in case] for case in cases])
+    request = json.dumps([{"config": case.config_name, "overrides": case.arguments} for case in cases])
     answer = _ask(request, deadline, python, environment)
     if "missing" in answer:
         reason = f"composition was not checked: {answer['missing']} is not there for {answer['python']}"
@@ -96,14 +106,13 @@ def _ask(request: str, deadline: Deadline, python: str, environment: Mapping[str
     return answer
 
 
-def _composition(entry: Mapping[str, Any], case: Sequence[Override], verl: str) -> Composition:
-    by_argument = {override.argument: override for override in case}
-    problems = tuple(_sentence(problem, by_argument.get(problem["argument"]), verl) for problem in entry["problems"])
-    return Composition(is_checked=True, verl=verl, text=entry["yaml"], problems=problems)
+def _composition(entry: Mapping[str, Any], case: Request, verl: str) -> Composition:
+    problems = tuple(_sentence(problem, case.origins.get(problem["argument"], ""), verl) for problem in entry["problems"])
+    return Composition(is_checked=True, verl=verl, config=entry["config"], problems=problems)
 
 
-def _sentence(problem: Mapping[str, Any], override: Override | None, verl: str) -> str:
-    origin = (override.origin if override is not None else "") or problem["argument"] or "overrides"
+def _sentence(problem: Mapping[str, Any], asked_by: str, verl: str) -> str:
+    origin = asked_by or problem["argument"] or "overrides"
     key, kind = problem["key"], problem["kind"]
     nearest = " or ".join(problem["nearest"])
     if kind == "unknown":

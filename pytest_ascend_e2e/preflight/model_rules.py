@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..recipe import FSDP, Megatron, Recipe
+from ..recipe import FSDP, SFT, FSDPTurbo, Megatron, Recipe, VeOmni
 
 _EXPERT_KEYS = ("num_experts", "n_routed_experts", "num_local_experts")
 
@@ -43,19 +43,18 @@ class ModelFacts:
         )
 
 
-def model_problems(recipe: Recipe, facts: ModelFacts) -> list[str]:
+def model_problems(recipe: Recipe | SFT, facts: ModelFacts) -> list[str]:
     """Return one text for each rule on the model that a recipe breaks."""
     engine = recipe.engine
     training = _megatron_problems(engine, facts) if isinstance(engine, Megatron) else _fsdp_problems(engine, facts)
-    return [*training, *_rollout_problems(recipe, facts)]
+    rollout = () if isinstance(recipe, SFT) else _rollout_problems(recipe, facts)
+    return [*training, *rollout]
 
 
 def _megatron_problems(engine: Megatron, facts: ModelFacts) -> Iterator[str]:
     yield from _divides("engine.tp", engine.tp, facts.heads, "attention heads")
     yield from _shares("engine.tp", engine.tp, facts.kv_heads)
-    if engine.ep > 1 and facts.experts is None and facts.heads is not None:
-        yield f"engine.ep: {engine.ep} needs a model with experts, and this one has none; leave ep out"
-    yield from _divides("engine.ep", engine.ep, facts.experts, "experts")
+    yield from _expert_problems(engine.ep, facts)
     yield from _layer_problems(engine, facts)
     if facts.linear_key_heads is not None:
         yield from _divides("engine.tp", engine.tp, facts.linear_key_heads, "linear key heads")
@@ -83,9 +82,18 @@ def _layer_problems(engine: Megatron, facts: ModelFacts) -> Iterator[str]:
         )
 
 
-def _fsdp_problems(engine: FSDP, facts: ModelFacts) -> Iterator[str]:
-    yield from _divides("engine.sp", engine.sp, facts.heads, "attention heads")
-    yield from _shares("engine.sp", engine.sp, facts.kv_heads)
+def _fsdp_problems(engine: FSDP | VeOmni, facts: ModelFacts) -> Iterator[str]:
+    name, size = ("engine.ulysses", engine.ulysses) if isinstance(engine, FSDPTurbo) else ("engine.sp", engine.sp)
+    yield from _divides(name, size, facts.heads, "attention heads")
+    yield from _shares(name, size, facts.kv_heads)
+    if isinstance(engine, VeOmni):
+        yield from _expert_problems(engine.ep, facts)
+
+
+def _expert_problems(ep: int, facts: ModelFacts) -> Iterator[str]:
+    if ep > 1 and facts.experts is None and facts.heads is not None:
+        yield f"engine.ep: {ep} needs a model with experts, and this one has none; leave ep out"
+    yield from _divides("engine.ep", ep, facts.experts, "experts")
 
 
 def _rollout_problems(recipe: Recipe, facts: ModelFacts) -> Iterator[str]:

@@ -6,15 +6,17 @@ seems to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..deadline import Deadline
 from ..errors import LayoutError
-from ..recipe import GRPO, Inputs, Layout, Megatron, Override, Recipe, plan_layout, to_environment, to_overrides
-from .composition import Composition, compose_cases
+from ..recipe import GRPO, SFT, Inputs, Layout, Megatron, Override, Recipe, plan_layout, to_environment, to_overrides
+from .composition import Composition, Request, compose_cases
+from .config_rules import Finding, config_findings
 from .model_rules import ModelFacts, model_problems
-from .sizes import batch_problems
+from .sizes import batch_problems, sft_problems
 
 # One composition takes half a second and the start of the child a few; a host under load may need ten times that.
 _COMPOSITION_S = 180.0
@@ -32,22 +34,27 @@ class Plan:
     """What is known of a case before it runs.
 
     `layout` is None where the sizes do not fill the devices. `composed` tells whether verl's own composition took the overrides,
-    None where it was not asked or verl is not installed (a warning says so then); `config` is what it made of them, as YAML.
+    None where it was not asked or verl is not installed (a warning says so then); `config` is what it made of them.
     """
 
-    recipe: Recipe
+    recipe: Recipe | SFT
     layout: Layout | None
     overrides: tuple[Override, ...]
     environment: Mapping[str, str]
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     composed: bool | None = None
-    config: str | None = None
+    config: Mapping[str, Any] | None = None
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Return the arguments of `python -m verl.trainer.main_ppo`."""
-        return tuple(override.argument for override in self.overrides)
+        """Return the arguments of verl's trainer."""
+        return self.request.arguments
+
+    @property
+    def request(self) -> Request:
+        """Return what verl is asked to compose."""
+        return Request.of(self.recipe.config_name, self.overrides)
 
     @property
     def is_sound(self) -> bool:
@@ -58,12 +65,18 @@ class Plan:
         """Return the plan with what verl's own composition said."""
         if not composition.is_checked:
             return replace(self, warnings=(*self.warnings, composition.reason), composed=None)
-        problems = (*self.problems, *composition.problems)
-        return replace(self, problems=problems, composed=not composition.problems, config=composition.text)
+        found = config_findings(dict(leaves(composition.config or {})), _origins(self.overrides))
+        return replace(
+            self,
+            problems=_united(self.problems, composition.problems, _texts(found, is_error=True)),
+            warnings=_united(self.warnings, _texts(found, is_error=False)),
+            composed=not composition.problems,
+            config=composition.config,
+        )
 
 
 def judge(
-    recipe: Recipe,
+    recipe: Recipe | SFT,
     devices: int,
     nodes: int = 1,
     *,
@@ -77,7 +90,7 @@ def judge(
 
     `inputs` left out are the names of model and dataset, which is enough to judge; `model_config` is the model's `config.json`,
     where it is at hand. With `python` given, verl's own composition is asked, in a child process of it; for many cases one child
-    is faster: `compose_cases` with the overrides of all plans, then `with_composition`.
+    is faster: `compose_cases` with the requests of all plans, then `with_composition`.
 
     Raises:
         RecipeError: `extra` is misspelled.
@@ -91,27 +104,50 @@ def judge(
     except LayoutError as error:
         problems += error.problems
     else:
-        problems += batch_problems(recipe, layout)
+        problems += batch_problems(recipe, layout) if isinstance(recipe, Recipe) else sft_problems(recipe, layout)
     if model_config is not None:
         problems += model_problems(recipe, ModelFacts.from_config(model_config))
     overrides = to_overrides(recipe, asked, extra)
+    found = config_findings({override.key: override.value for override in overrides}, _origins(overrides))
     plan = Plan(
         recipe=recipe,
         layout=layout,
         overrides=overrides,
         environment=to_environment(recipe),
-        problems=tuple(problems),
-        warnings=tuple(_warnings(recipe, overrides)),
+        problems=_united(problems, _texts(found, is_error=True)),
+        warnings=_united(_warnings(recipe, overrides) if isinstance(recipe, Recipe) else (), _texts(found, is_error=False)),
     )
     if python is None:
         return plan
     (composition,) = compose_cases(
-        [overrides], deadline=deadline or Deadline.after(_COMPOSITION_S, name="composition"), python=python
+        [plan.request], deadline=deadline or Deadline.after(_COMPOSITION_S, name="composition"), python=python
     )
     return plan.with_composition(composition)
 
 
-def _placeholders(recipe: Recipe, devices: int, nodes: int) -> Inputs:
+def leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the keys and values of a nested configuration, dotted."""
+    for key, value in node.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _origins(overrides: Sequence[Override]) -> dict[str, str]:
+    return {override.key: override.origin for override in overrides}
+
+
+def _texts(found: Sequence[Finding], *, is_error: bool) -> list[str]:
+    return [str(finding) for finding in found if finding.is_error == is_error]
+
+
+def _united(*texts: Iterable[str]) -> tuple[str, ...]:
+    """Return all texts in their order, each once: a rule may have spoken already before verl composed."""
+    return tuple(dict.fromkeys(text for group in texts for text in group))
+
+
+def _placeholders(recipe: Recipe | SFT, devices: int, nodes: int) -> Inputs:
     return Inputs(
         model_path=recipe.model,
         train_files=f"{recipe.dataset}/train.parquet",

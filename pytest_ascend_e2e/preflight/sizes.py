@@ -9,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import gcd
 
-from ..recipe import Layout, Megatron, Recipe
+from ..recipe import SFT, Layout, Megatron, Recipe
 
 
 def batch_problems(recipe: Recipe, layout: Layout) -> list[str]:
     """Return one text for each rule on batches that a recipe breaks on a layout."""
     return [*_mini_batch_problems(recipe, layout), *_train_batch_problems(recipe, layout), *_pipeline_problems(recipe, layout)]
+
+
+def sft_problems(recipe: SFT, layout: Layout) -> list[str]:
+    """Return one text for each rule on batches that a supervised fine-tuning breaks on a layout."""
+    batch, dp = recipe.train_batch_size, layout.dp
+    if batch % dp:
+        return [f"train_batch_size: {batch} does not divide over dp {dp}; set a multiple of it, such as {_next(batch, dp)}"]
+    return []
 
 
 def _mini_batch_problems(recipe: Recipe, layout: Layout) -> Iterator[str]:

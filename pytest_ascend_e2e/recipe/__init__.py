@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from .algorithms import DAPO, GRPO, GSPO, PPO, Algorithm
-from .engines import FSDP, FSDP2, Engine, Megatron
+from .engines import FSDP, FSDP2, Engine, FSDPTurbo, Megatron, VeOmni
 from .environment import to_environment
+from .features import Lora, Profiling, SeparateAsync
+from .keys import Inputs
 from .layout import Layout, plan_layout
 from .overrides import Override, to_overrides
 from .recipe import Recipe
 from .rollouts import Rollout, Sglang, Vllm
-from .settings import Inputs
+from .sft import SFT
 
 __all__ = [
     "DAPO",
@@ -18,15 +20,21 @@ __all__ = [
     "GRPO",
     "GSPO",
     "PPO",
+    "SFT",
     "Algorithm",
     "Engine",
+    "FSDPTurbo",
     "Inputs",
     "Layout",
+    "Lora",
     "Megatron",
     "Override",
+    "Profiling",
     "Recipe",
     "Rollout",
+    "SeparateAsync",
     "Sglang",
+    "VeOmni",
     "Vllm",
     "plan_layout",
     "to_environment",

@@ -148,4 +148,54 @@ class FSDP2(FSDP):
             )
 
 
-Engine: TypeAlias = Megatron | FSDP | FSDP2
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FSDPTurbo(FSDP2):
+    """FSDP-turbo: FSDP2 with plans of its own for sharding, sequence parallelism and recomputation.
+
+    A copy of the model lies on `fully_shard` devices, a sequence on `ulysses`; verl's own `sp` stays 1. `turbo` holds any other
+    key of verl's `turbo_config`, dotted, such as "memory.recompute".
+    """
+
+    name: ClassVar[str] = "fsdp_turbo"
+
+    fully_shard: int = 1
+    ulysses: int = 1
+    turbo: Mapping[str, object] = field(default_factory=dict)
+
+    def check_into(self, checks: FieldChecks) -> None:
+        """Note each field that cannot be used."""
+        FSDP2.check_into(self, checks)
+        checks.size("fully_shard", self.fully_shard)
+        checks.size("ulysses", self.ulysses)
+        checks.mapping("turbo", self.turbo)
+        if self.sp != 1:
+            checks.refuse("sp", self.sp, "FSDP-turbo splits sequences itself: leave sp out and set ulysses")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VeOmni(TrainingEngine):
+    """VeOmni: FSDP2 with expert parallelism; `sp` is its Ulysses size, `fsdp_size` how many devices share one copy (-1: all)."""
+
+    name: ClassVar[str] = "veomni"
+    group: ClassVar[str] = "veomni"
+    section: ClassVar[str] = "veomni"
+    critic_section: ClassVar[str] = "veomni"
+
+    sp: int = 1
+    ep: int = 1
+    fsdp_size: int = -1
+    forward_prefetch: bool = True
+
+    def check_into(self, checks: FieldChecks) -> None:
+        """Note each field that cannot be used."""
+        TrainingEngine.check_into(self, checks)
+        checks.size("sp", self.sp)
+        checks.size("ep", self.ep)
+        if self.fsdp_size != -1 or isinstance(self.fsdp_size, bool):
+            checks.size("fsdp_size", self.fsdp_size)
+        checks.boolean("forward_prefetch", self.forward_prefetch)
+        if self.dtype != "bfloat16":
+            checks.refuse("dtype", self.dtype, "VeOmni has no such setting: leave it out")
+
+
+Engine: TypeAlias = Megatron | FSDP | FSDP2 | FSDPTurbo | VeOmni

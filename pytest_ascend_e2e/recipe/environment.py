@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # recipe.py checks its variables here
     from .recipe import Recipe
+    from .sft import SFT
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OWNED = {
@@ -24,7 +25,7 @@ _OWNED = {
 _PORT_RANGES = ("HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE", "HCCL_IF_BASE_PORT")
 
 
-def to_environment(recipe: Recipe) -> dict[str, str]:
+def to_environment(recipe: Recipe | SFT) -> dict[str, str]:
     """Return the variables that a recipe brings to its training, on top of what the launcher sets."""
     return dict(recipe.env)
 

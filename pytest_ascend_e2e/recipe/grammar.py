@@ -13,7 +13,7 @@ _KEY_PART = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*|0|[1-9][0-9]*")
 # What needs no quotes: a word, a path or a module name. Words that Hydra reads as something else are told apart below.
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_/.-]*")
 _RESERVED = frozenset({"true", "false", "null", "inf", "nan"})
-_DICT_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_DICT_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.{}*-]*")
 _BACKSLASHES_BEFORE_QUOTE = re.compile(r"(\\*)'")
 _LAST_BACKSLASHES = re.compile(r"(\\+)$")
 
@@ -55,5 +55,5 @@ def _text(value: str) -> str:
 
 def _dict_key(key: object) -> str:
     if not isinstance(key, str) or not _DICT_KEY.fullmatch(key) or key.lower() in _RESERVED:
-        raise TypeError(f"the key {key!r} within a value has no form in an override; use a word of letters, digits, _ and -")
-    return key
+        raise TypeError(f"the key {key!r} within a value has no form in an override; use letters, digits, _, -, ., *, {{ and }}")
+    return key.replace("{", r"\{").replace("}", r"\}")

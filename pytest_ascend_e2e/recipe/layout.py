@@ -12,16 +12,17 @@ from math import lcm, prod
 from typing import Any, TypeAlias
 
 from ..errors import LayoutError
-from .engines import FSDP, Megatron
+from .engines import FSDP, Engine, FSDPTurbo, Megatron, VeOmni
 from .recipe import Recipe
 from .rollouts import RolloutEngine
+from .sft import SFT
 
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """How a recipe fills `devices` devices, all nodes together.
+    """How a recipe fills `devices` devices, all nodes together; `pool` more roll out where that has devices of its own.
 
     `dp` is the data parallel size of the dense part, `edp` that of the experts; `etp` is the size that will be used. FSDP has
     `sp` and `shard_size`, the number of devices that share one copy of the model. `replicas` is the number of rollout replicas,
@@ -43,18 +44,23 @@ class Layout:
     shard_size: int = 1
     rollout_devices: int = 1
     replicas: int = 1
+    pool: int = 0
 
     def __str__(self) -> str:
+        return f"{self._training()}, {self.pool} roll out" if self.pool else self._training()
+
+    def _training(self) -> str:
         if self.engine == "megatron":
             vpp = "" if self.vpp is None else f" VPP{self.vpp}"
             return (
                 f"TP{self.tp} PP{self.pp}{vpp} CP{self.cp} EP{self.ep} ETP{self.etp}: "
                 f"dp {self.dp}, expert-dp {self.edp} on {self.devices} devices"
             )
-        return f"{self.engine.upper()} SP{self.sp}: dp {self.dp} on {self.devices} devices"
+        ep = "" if self.ep == 1 else f" EP{self.ep}"
+        return f"{self.engine.upper()} SP{self.sp}{ep}: dp {self.dp} on {self.devices} devices"
 
 
-def plan_layout(recipe: Recipe, devices: int, nodes: int = 1) -> Layout:
+def plan_layout(recipe: Recipe | SFT, devices: int, nodes: int = 1) -> Layout:
     """Return how a recipe fills `nodes` nodes of `devices` devices each.
 
     Raises:
@@ -62,16 +68,54 @@ def plan_layout(recipe: Recipe, devices: int, nodes: int = 1) -> Layout:
     """
     if devices < 1 or nodes < 1:
         raise LayoutError(f"{nodes} nodes of {devices} devices: expected at least one of each")
-    world = devices * nodes
+    if isinstance(recipe, SFT):
+        return _supervised_layout(recipe, devices, nodes)
+    rolling = devices if recipe.trainer is None else recipe.trainer.rollout_devices
+    training = devices if recipe.trainer is None else devices - rolling
+    if training < 1:
+        raise LayoutError(
+            f"trainer.rollout_devices: {rolling} of {devices} devices leave none to train on; set at most {devices - 1}"
+        )
     engine, rollout = recipe.engine, recipe.rollout
-    problems = _megatron_problems(engine, world) if isinstance(engine, Megatron) else _fsdp_problems(engine, world, "engine")
-    if isinstance(recipe.reference, FSDP):
-        problems += _fsdp_problems(recipe.reference, world, "reference")
-    problems += _rollout_problems(rollout, devices, nodes)
+    problems = _engine_problems(engine, training * nodes, "engine")
+    if recipe.reference is not None and not isinstance(recipe.reference, Megatron):
+        problems += _engine_problems(recipe.reference, training * nodes, "reference")
+    problems += _rollout_problems(rollout, rolling, nodes)
     if problems:
         raise LayoutError(*problems)
     replica = rollout.tp * rollout.dp
-    common = Layout(engine=engine.name, devices=world, nodes=nodes, rollout_devices=replica, replicas=world // replica)
+    common = Layout(
+        engine=engine.name,
+        devices=training * nodes,
+        nodes=nodes,
+        rollout_devices=replica,
+        replicas=rolling * nodes // replica,
+        pool=0 if recipe.trainer is None else rolling * nodes,
+    )
+    return _engine_layout(engine, common)
+
+
+def _supervised_layout(recipe: SFT, devices: int, nodes: int) -> Layout:
+    processes = recipe.processes(devices)
+    if processes > devices:
+        raise LayoutError(f"processes_per_node: {processes} is more than the {devices} devices of a node; set at most {devices}")
+    problems = _engine_problems(recipe.engine, processes * nodes, "engine")
+    if nodes > 1 and recipe.launcher == "torchrun":
+        problems.append(f"launcher: 'torchrun' starts the processes of one node, and the case has {nodes}; set launcher='ray'")
+    if problems:
+        raise LayoutError(*problems)
+    return _engine_layout(recipe.engine, Layout(engine=recipe.engine.name, devices=processes * nodes, nodes=nodes, replicas=0))
+
+
+def _engine_problems(engine: Engine, world: int, owner: str) -> list[str]:
+    if isinstance(engine, Megatron):
+        return _megatron_problems(engine, world)
+    if isinstance(engine, VeOmni):
+        return _veomni_problems(engine, world, owner)
+    return [*_fsdp_problems(engine, world, owner), *_turbo_problems(engine, world, owner)]
+
+
+def _engine_layout(engine: Engine, common: Layout) -> Layout:
     return _megatron_layout(engine, common) if isinstance(engine, Megatron) else _fsdp_layout(engine, common)
 
 
@@ -90,10 +134,12 @@ def _megatron_layout(engine: Megatron, common: Layout) -> Layout:
     )
 
 
-def _fsdp_layout(engine: FSDP, common: Layout) -> Layout:
+def _fsdp_layout(engine: FSDP | VeOmni, common: Layout) -> Layout:
     world = common.devices
+    sp = engine.ulysses if isinstance(engine, FSDPTurbo) else engine.sp
     shard = world if engine.fsdp_size < 0 else min(engine.fsdp_size, world)
-    return replace(common, sp=engine.sp, dp=world // engine.sp, shard_size=shard)
+    ep = engine.ep if isinstance(engine, VeOmni) else 1
+    return replace(common, sp=sp, dp=world // sp, shard_size=shard, ep=ep)
 
 
 def _megatron_problems(engine: Megatron, world: int) -> list[str]:
@@ -202,6 +248,24 @@ def _fsdp_problems(engine: FSDP, world: int, owner: str) -> list[str]:
         fits = max(size for size in range(1, engine.fsdp_size) if world % size == 0)
         problems.append(
             f"{owner}.fsdp_size: {engine.fsdp_size} does not divide {world} devices; "
+            f"set fsdp_size={fits}, or -1 for one copy over all of them"
+        )
+    return problems
+
+
+def _turbo_problems(engine: FSDP, world: int, owner: str) -> list[str]:
+    if not isinstance(engine, FSDPTurbo):
+        return []
+    return _product_problem(owner, (("fully_shard", engine.fully_shard), ("ulysses", engine.ulysses)), world)
+
+
+def _veomni_problems(engine: VeOmni, world: int, owner: str) -> list[str]:
+    problems = [*_product_problem(owner, (("sp", engine.sp),), world), *_product_problem(owner, (("ep", engine.ep),), world)]
+    dp = world // engine.sp
+    if 0 < engine.fsdp_size < dp and dp % engine.fsdp_size:
+        fits = max(size for size in range(1, engine.fsdp_size) if dp % size == 0)
+        problems.append(
+            f"{owner}.fsdp_size: {engine.fsdp_size} does not divide dp {dp} = {world} devices / sp {engine.sp}; "
             f"set fsdp_size={fits}, or -1 for one copy over all of them"
         )
     return problems

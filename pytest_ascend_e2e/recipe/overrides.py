@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from ..errors import RecipeError
 from .grammar import is_key_part, render_value
-from .settings import ACTOR, REFERENCE, TRANSFORMER, Inputs, Setting, settings_of
+from .keys import ACTOR, REFERENCE, TRANSFORMER, Inputs, Setting
+from .settings import settings_of
 
-if TYPE_CHECKING:  # recipe.py checks its overrides here
+if TYPE_CHECKING:  # recipe.py and sft.py check their overrides here
     from .recipe import Recipe
+    from .sft import SFT
 
 # Where verl's YAML has a dictionary that takes any key, so that Hydra's append mark needs no thought.
 FREE_DICTIONARIES: tuple[str, ...] = (
@@ -40,6 +42,10 @@ FREE_DICTIONARIES: tuple[str, ...] = (
     "trainer.v1.sampler.sampler_kwargs",
     "trainer.v1.sync",
     "ray_kwargs.ray_init",
+    "engine.override_transformer_config",
+    "engine.override_ddp_config",
+    "engine.turbo_config",
+    "optim.override_optimizer_config",
     "global_profiler.global_tool_config.torch_memory.kw_args",
 )
 
@@ -50,7 +56,8 @@ _LEGACY_SECTIONS = {
     "sandbox_fusion": "reward.sandbox_fusion",
 }
 _NOT_FOR_FOLLOWERS = {"optimizer_offload", "forward_only"}
-_DUMMY_INPUTS = Inputs(model_path="model", train_files="train", val_files="val", n_gpus_per_node=1)
+# Enough devices that a part of them may be set aside.
+_DUMMY_INPUTS = Inputs(model_path="model", train_files="train", val_files="val", n_gpus_per_node=1024)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +75,7 @@ class Override:
         return f"{self.mark}{self.key}={render_value(self.value)}"
 
 
-def to_overrides(recipe: Recipe, inputs: Inputs, extra: Mapping[str, object] | None = None) -> tuple[Override, ...]:
+def to_overrides(recipe: Recipe | SFT, inputs: Inputs, extra: Mapping[str, object] | None = None) -> tuple[Override, ...]:
     """Return the overrides of a recipe, each key once.
 
     `extra` (what a simulation needs) is nested as the recipe's own overrides are and wins over all of it; what it says of a role
@@ -90,7 +97,7 @@ def to_overrides(recipe: Recipe, inputs: Inputs, extra: Mapping[str, object] | N
     return tuple(written.values())
 
 
-def override_problems(recipe: Recipe) -> list[str]:
+def override_problems(recipe: Recipe | SFT) -> list[str]:
     """Return one text for each override of a recipe that cannot be meant."""
     overrides, problems = flatten(recipe.overrides, "overrides")
     owners = {setting.key: setting for setting in settings_of(recipe, _DUMMY_INPUTS) if setting.field}
@@ -161,7 +168,9 @@ def _is_within(one: str, other: str) -> bool:
     return one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 
-def _dead_reason(recipe: Recipe, key: str) -> str | None:
+def _dead_reason(recipe: Recipe | SFT, key: str) -> str | None:
+    if recipe.config_name == "sft_trainer_engine":
+        return None
     if key.startswith(f"{REFERENCE}.") and not recipe.has_reference:
         return (
             "dead, since verl builds no reference model for this recipe: set algorithm.use_kl_loss or algorithm.use_kl_in_reward, "
@@ -217,8 +226,10 @@ def _typed_override(setting: Setting) -> Override:
     return Override(key=setting.key, value=setting.value, mark=setting.mark, origin=setting.field)
 
 
-def _followers(recipe: Recipe, layer: Iterable[Override]) -> Iterator[Override]:
+def _followers(recipe: Recipe | SFT, layer: Iterable[Override]) -> Iterator[Override]:
     """Yield what the reference and the critic get from overrides of the actor's engine, unless the layer says it of them itself."""
+    if recipe.config_name == "sft_trainer_engine":
+        return
     given = {override.key for override in layer}
     engine = recipe.engine
     targets = []

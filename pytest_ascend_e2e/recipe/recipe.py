@@ -9,12 +9,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 from ..errors import RecipeError
 from .algorithms import DAPO, Algorithm, PolicyAlgorithm
 from .checking import FieldChecks
-from .engines import FSDP, Engine, Megatron, TrainingEngine
+from .engines import FSDP, Engine, FSDPTurbo, Megatron, TrainingEngine, VeOmni
 from .environment import environment_problems
+from .features import Lora, Profiling, SeparateAsync
 from .overrides import override_problems
 from .rollouts import Rollout, RolloutEngine
 
@@ -28,12 +30,22 @@ class Recipe:
 
     `ppo_mini_batch_size` left out is `train_batch_size`. `seed` goes to the order of the data, the training engine and the
     rollout. `reference` is the engine of the reference model where it is not to be the actor's. `dataset_size` is the number of
-    training rows, where it is known. `overrides` are any other keys of verl, nested or dotted; a `+` before the last name of a
-    key appends a field that verl has and its YAML lacks. `env` is added to the environment of the training.
+    training rows, where it is known. `trainer` left out is verl's synchronous one. `overrides` are any other keys of verl,
+    nested or dotted; a `+` before the last name of a key appends a field that verl has and its YAML lacks. `env` is added to the
+    environment of the training.
 
     Raises:
         RecipeError: with one text for each problem.
     """
+
+    config_name: ClassVar[Literal["ppo_trainer"]] = "ppo_trainer"
+    # What every trainer of reinforcement learning of verl prints at every step; a log without them is no log of a training.
+    required_metrics: ClassVar[tuple[str, ...]] = (
+        "critic/rewards/mean",
+        "actor/grad_norm",
+        "response_length/mean",
+        "timing_s/step",
+    )
 
     algorithm: Algorithm
     model: str
@@ -56,6 +68,9 @@ class Recipe:
     seed: int | None = None
     reference: Engine | None = None
     dataset_size: int | None = None
+    lora: Lora | None = None
+    profiling: Profiling | None = None
+    trainer: SeparateAsync | None = None
     overrides: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
 
@@ -68,6 +83,16 @@ class Recipe:
         # A mapping of the caller's that changes later must not change a frozen recipe.
         for name in ("overrides", "env"):
             object.__setattr__(self, name, copy.deepcopy(getattr(self, name)))
+
+    @property
+    def algorithm_name(self) -> str:
+        """Tell the name of the algorithm, such as grpo."""
+        return self.algorithm.name
+
+    @property
+    def rollout_name(self) -> str:
+        """Tell the name of the rollout engine, such as vllm."""
+        return self.rollout.name
 
     @property
     def has_reference(self) -> bool:
@@ -116,13 +141,14 @@ def _field_problems(recipe: Recipe) -> list[str]:
 def _check_parts(recipe: Recipe, checks: FieldChecks) -> None:
     parts: tuple[tuple[str, type, str], ...] = (
         ("algorithm", PolicyAlgorithm, "GRPO(...), GSPO(...), DAPO(...) or PPO(...)"),
-        ("engine", TrainingEngine, "Megatron(...), FSDP(...) or FSDP2(...)"),
+        ("engine", TrainingEngine, "Megatron(...), FSDP(...), FSDP2(...), FSDPTurbo(...) or VeOmni(...)"),
         ("rollout", RolloutEngine, "Vllm(...) or Sglang(...)"),
     )
     for name, kind, expected in parts:
         _check_part(name, getattr(recipe, name), kind, expected, checks)
     if recipe.reference is not None:
         _check_part("reference", recipe.reference, TrainingEngine, "an engine, or None for the actor's own", checks)
+    _check_features(recipe, checks)
 
 
 def _check_part(name: str, part: object, kind: type, expected: str, checks: FieldChecks) -> None:
@@ -137,8 +163,27 @@ def _check_part(name: str, part: object, kind: type, expected: str, checks: Fiel
         checks.problems.extend(inner.problems)
 
 
+def _check_features(recipe: Recipe, checks: FieldChecks) -> None:
+    for name, kind in (("lora", Lora), ("profiling", Profiling), ("trainer", SeparateAsync)):
+        part = getattr(recipe, name)
+        if part is None:
+            continue
+        if not isinstance(part, kind):
+            checks.refuse(name, part, f"expected {kind.__name__}(...), or None for none")
+            continue
+        inner = FieldChecks(owner=name)
+        part.check_into(inner)
+        checks.problems.extend(inner.problems)
+
+
 def _rule_problems(recipe: Recipe) -> list[str]:
-    return [*_batch_problems(recipe), *_algorithm_problems(recipe), *_engine_problems(recipe), *_reference_problems(recipe)]
+    return [
+        *_batch_problems(recipe),
+        *_algorithm_problems(recipe),
+        *_engine_problems(recipe),
+        *_reference_problems(recipe),
+        *_feature_problems(recipe),
+    ]
 
 
 def _batch_problems(recipe: Recipe) -> list[str]:
@@ -162,7 +207,7 @@ def _token_problems(recipe: Recipe) -> list[str]:
     if not recipe.use_dynamic_bsz:
         return []
     engine = recipe.engine
-    name, parts = ("cp", engine.cp) if isinstance(engine, Megatron) else ("sp", engine.sp)
+    name, parts = _sequence_parts(engine)
     tokens = recipe.ppo_max_token_len_per_gpu or _DEFAULT_TOKENS_PER_GPU
     longest = recipe.max_prompt_length + recipe.max_response_length
     if tokens * parts >= longest:
@@ -172,6 +217,13 @@ def _token_problems(recipe: Recipe) -> list[str]:
         f"{recipe.max_prompt_length} + {recipe.max_response_length} = {longest}; set at least {-(-longest // parts)}"
     )
     return [problem]
+
+
+def _sequence_parts(engine: Engine) -> tuple[str, int]:
+    """Return over how many devices a sequence is split, and the field that says so."""
+    if isinstance(engine, Megatron):
+        return "cp", engine.cp
+    return ("ulysses", engine.ulysses) if isinstance(engine, FSDPTurbo) else ("sp", engine.sp)
 
 
 def _algorithm_problems(recipe: Recipe) -> list[str]:
@@ -185,9 +237,24 @@ def _algorithm_problems(recipe: Recipe) -> list[str]:
 
 def _engine_problems(recipe: Recipe) -> list[str]:
     engine = recipe.engine
-    if isinstance(engine, FSDP) and engine.sp > 1 and not recipe.use_remove_padding:
+    if isinstance(engine, (FSDP, VeOmni)) and engine.sp > 1 and not recipe.use_remove_padding:
         return [f"engine.sp: {engine.sp} needs use_remove_padding=True; verl splits packed sequences only"]
     return []
+
+
+def _feature_problems(recipe: Recipe) -> list[str]:
+    problems = []
+    if recipe.lora is not None and not isinstance(recipe.engine, FSDP):
+        name = type(recipe.engine).__name__
+        problems.append(f"lora: {name} does not read these fields; use FSDP(...) or FSDP2(...), or overrides of model.lora")
+    if recipe.trainer is not None:
+        step, mini = recipe.trainer.parameter_sync_step, recipe.mini_batch_size
+        if recipe.train_batch_size != step * mini:
+            problems.append(
+                f"train_batch_size: {recipe.train_batch_size} must be trainer.parameter_sync_step {step} x ppo_mini_batch_size "
+                f"{mini} = {step * mini} for SeparateAsync; set train_batch_size={step * mini}"
+            )
+    return problems
 
 
 def _reference_problems(recipe: Recipe) -> list[str]:

@@ -8,18 +8,21 @@ from __future__ import annotations
 from .failure import checks_table, failure_text, headline, retried_line
 from .history import history_text
 from .junit import PREFIX, Property, properties
-from .plan import plan_text
+from .plan import PlanRow, device_hours, plan_table, plan_text
 from .progress import progress_line
 from .tables import number, table
 
 __all__ = [
     "PREFIX",
+    "PlanRow",
     "Property",
     "checks_table",
+    "device_hours",
     "failure_text",
     "headline",
     "history_text",
     "number",
+    "plan_table",
     "plan_text",
     "progress_line",
     "properties",

@@ -5,8 +5,71 @@ Must not know: how the plan was made.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from .tables import table
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanRow:
+    """One line of the table of a plan; `hours` is how long the case is expected to hold its devices, 0 where it does not say."""
+
+    case: str
+    runner: str
+    devices: int
+    nodes: int
+    hours: float
+    layout: str
+    verdict: str
+    is_composed: bool
+
+    def to_text(self) -> str:
+        """Return it as one text, as it travels with a report."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> PlanRow:
+        """Read back what `to_text` wrote."""
+        return cls(**json.loads(text))
+
+
+def plan_table(rows: Sequence[PlanRow], *, budget_device_hours: float | None) -> list[str]:
+    """Return the table of a plan, and below it what the cases would cost and whether verl composed them."""
+    header = ("case", "runner", "devices", "nodes", "hours", "layout", "verdict")
+    cells = [
+        (
+            row.case.rpartition("/")[2],
+            row.runner,
+            str(row.devices),
+            str(row.nodes),
+            f"{row.hours:.2g}" if row.hours else "-",
+            row.layout,
+            row.verdict,
+        )
+        for row in rows
+    ]
+    lines = table(header, cells, right=(2, 3, 4))
+    lines.append("")
+    cost = device_hours(rows)
+    unknown = sum(not row.hours for row in rows)
+    budget = "" if budget_device_hours is None else f" of a budget of {budget_device_hours:g}"
+    left_out = f"; {unknown} without an estimate" if unknown else ""
+    lines.append(f"estimated device-hours: {cost:.4g}{budget}{left_out}")
+    unchecked = sum(not row.is_composed for row in rows)
+    if unchecked:
+        lines.append(f"composition was not checked for {unchecked} of {len(rows)}: verl is not installed here")
+    return lines
+
+
+def device_hours(rows: Sequence[PlanRow]) -> float:
+    """Return what the cases cost; of a case that may run on several runners, what the dearest costs."""
+    costs: dict[str, float] = {}
+    for row in rows:
+        costs[row.case] = max(costs.get(row.case, 0.0), row.devices * row.hours)
+    return sum(costs.values())
 
 
 def plan_text(  # noqa: PLR0913  # a plan has as many parts

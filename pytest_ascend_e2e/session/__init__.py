@@ -5,9 +5,11 @@ from __future__ import annotations
 from .baselines import FILE_NAME, read_baselines, write_baselines
 from .bench import Bench
 from .case import Case, Tier, case_from_arguments
+from .compositions import Compositions
 from .existing import ExistingRun, read_run
 from .judging import GROUPS, Demands, demands_of, judge_again
 from .published import PublishedCase, published_baselines, published_cases
+from .quarantine import Quarantine, quarantine_from_arguments
 from .recording import FALSE_ALARMS, METRICS, Change, changes, record_baseline
 from .run import Run
 from .settings import Settings
@@ -20,9 +22,11 @@ __all__ = [
     "Bench",
     "Case",
     "Change",
+    "Compositions",
     "Demands",
     "ExistingRun",
     "PublishedCase",
+    "Quarantine",
     "Run",
     "Settings",
     "Tier",
@@ -32,6 +36,7 @@ __all__ = [
     "judge_again",
     "published_baselines",
     "published_cases",
+    "quarantine_from_arguments",
     "read_baselines",
     "read_run",
     "record_baseline",

@@ -13,31 +13,34 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import yaml
+
 from ..datasets import Difficulty, PreparedDataset, prepare
 from ..deadline import Deadline
 from ..errors import PreflightError
 from ..launch import Command, simulation_env, simulation_overrides
 from ..models import find_model, make_tiny
-from ..preflight import Plan, compose_cases, judge
-from ..recipe import Inputs, Recipe, to_environment
+from ..preflight import Plan, judge
+from ..recipe import SFT, Inputs, Recipe, to_environment
 from ..runners import DevicePool, Lease, LockDirectory, Runner, Slot, find_devices, simulated_slots
 from .baselines import find_baselines
 from .case import Case
 from .commit import commit_of
+from .compositions import Compositions
+from .entry import entry_of
 from .merging import merged
+from .ready_data import ready_files
 from .run import Run
 from .settings import Settings
 from .training import Observer, Training
-
-MAIN = ("-m", "verl.trainer.main_ppo")
-COMPOSITION_LIMIT_S = 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bench:
     """Where the cases of one test are planned and trained: a runner, the settings of the session, the caller's environment.
 
-    `test_file` is the file of the test, beside which baselines stand; `rerun` the shell command that repeats the test.
+    `test_file` is the file of the test, beside which baselines stand; `rerun` the shell command that repeats the test;
+    `compositions` what verl composed already in this session.
     """
 
     settings: Settings
@@ -45,6 +48,7 @@ class Bench:
     environ: Mapping[str, str] = field(repr=False)
     test_file: Path
     rerun: str
+    compositions: Compositions | None = None
 
     def dataset(self, name: str) -> PreparedDataset:
         """Return a prepared dataset, from the cache where it is there already.
@@ -59,7 +63,7 @@ class Bench:
             generate=Difficulty.SIMPLE if self.runner.simulated else None,
         )
 
-    def model(self, recipe: Recipe) -> Path:
+    def model(self, recipe: Recipe | SFT) -> Path:
         """Return the weights of a recipe: the runner's own, or on a simulated runner a tiny model of the same architecture.
 
         Raises:
@@ -70,17 +74,22 @@ class Bench:
         return make_tiny(
             recipe.model,
             cache_root=self.settings.cache_root / "models",
-            train_files=self.dataset(recipe.dataset).train_files,
+            train_files=self._files(recipe)[0],
             python=self.settings.python,
             deadline=Deadline.after(self.settings.run_timeout_s, name="making the tiny model"),
         )
 
-    def plan(self, case: Case, recipe: Recipe) -> tuple[Plan, Command]:
-        """Judge a recipe without a device; the command names weights and data in angle brackets, as none is looked for."""
+    def draft(self, case: Case, recipe: Recipe | SFT) -> Plan:
+        """Judge a recipe without a device and without verl; weights and data stand in angle brackets, as none is looked for."""
         inputs = self._inputs(
             case, model=f"<weights of {recipe.model}>", train=f"<{recipe.dataset} train>", val=f"<{recipe.dataset} test>"
         )
-        plan, _ = self._judge(case, recipe, inputs, {}, None)
+        return self._judge(case, recipe, inputs, {}, None)
+
+    def plan(self, case: Case, recipe: Recipe | SFT) -> tuple[Plan, Command]:
+        """Judge a recipe without a device, with what verl's own composition says of it, and return what would be run."""
+        draft = self.draft(case, recipe)
+        plan = self._composed(draft)
         return plan, Command(argv=self._argv(plan), env=self._environment(recipe), cwd=Path.cwd())
 
     def lease(self, case: Case) -> Lease:
@@ -93,7 +102,7 @@ class Bench:
         deadline = Deadline.after(self.settings.lease_timeout_s, name="waiting for devices")
         return pool.lease(self.runner.devices, deadline=deadline, owner=case.name)
 
-    def train(self, case: Case, recipe: Recipe, *, lease: Lease | None = None, observe: Observer | None = None) -> Run:
+    def train(self, case: Case, recipe: Recipe | SFT, *, lease: Lease | None = None, observe: Observer | None = None) -> Run:
         """Train a recipe and return the finished run, whichever way it ended.
 
         `lease` holds the devices if the caller has them already; `observe` is told each step when it ends.
@@ -101,21 +110,21 @@ class Bench:
         Raises:
             E2EError: the training could not be started: dataset, weights, preflight, devices or launch.
         """
-        data = self.dataset(recipe.dataset)
+        train, val = self._files(recipe)
         model = self.model(recipe)
-        inputs = self._inputs(case, model=str(model), train=str(data.train_files), val=str(data.val_files))
+        inputs = self._inputs(case, model=str(model), train=str(train), val=str(val))
         commit = commit_of(self.test_file.parent)
         with Training(
             case=case, recipe=recipe, runner=self.runner, settings=self.settings, rerun=self.rerun, commit=commit
         ) as training:
-            plan, config = self._judge(case, recipe, inputs, training.overrides, model)
+            plan = self._composed(self._judge(case, recipe, inputs, training.overrides, model))
             if plan.problems:
                 raise PreflightError(*(f"{case.name} cannot work on {self.runner.name}: {problem}" for problem in plan.problems))
             baselines = find_baselines(self.test_file, case.name, self.runner.name)
             with nullcontext(lease) if lease is not None else self.lease(case) as held:
                 return training.run(
                     plan=plan,
-                    config=config,
+                    config="" if plan.config is None else yaml.safe_dump(dict(plan.config), sort_keys=False),
                     argv=self._argv(plan),
                     environment=self._environment(recipe),
                     environ=self.environ,
@@ -127,26 +136,40 @@ class Bench:
     def _inputs(self, case: Case, *, model: str, train: str, val: str) -> Inputs:
         return Inputs(model_path=model, train_files=train, val_files=val, n_gpus_per_node=self.runner.devices, nnodes=case.nodes)
 
-    def _judge(
-        self, case: Case, recipe: Recipe, inputs: Inputs, overrides: Mapping[str, object], model: Path | None
-    ) -> tuple[Plan, str]:
-        """Return the plan, and the configuration that verl composes from it as YAML, empty where it could not be composed.
+    def _files(self, recipe: Recipe | SFT) -> tuple[Path, Path]:
+        """Return the files to train from and to validate with."""
+        ready = None if self.runner.simulated else ready_files(recipe.dataset, self.settings.datasets_root)
+        if ready is not None:
+            return ready
+        data = self.dataset(recipe.dataset)
+        return data.train_files, data.val_files
+
+    def _judge(self, case: Case, recipe: Recipe | SFT, inputs: Inputs, overrides: Mapping[str, object], model: Path | None) -> Plan:
+        """Return the plan before verl composed it.
 
         `model` is the directory of the weights, whose configuration tells heads, layers and experts; None where it is not at hand.
+
+        Raises:
+            PreflightError: the runner is a simulated one, and there is no simulation of this trainer.
         """
+        if self.runner.simulated and isinstance(recipe, SFT):
+            raise PreflightError(
+                f"{case.name} cannot work on {self.runner.name}: supervised fine-tuning is not simulated; use a runner with NPUs"
+            )
         facts = None if model is None else json.loads((model / "config.json").read_text(encoding="utf-8"))
         simulation = simulation_overrides(self.runner.devices) if self.runner.simulated else {}
-        plan = judge(
+        return judge(
             recipe, self.runner.devices, case.nodes, inputs=inputs, extra=merged(simulation, overrides), model_config=facts
         )
-        deadline = Deadline.after(COMPOSITION_LIMIT_S, name="composing the configuration")
-        (composition,) = compose_cases([plan.overrides], deadline=deadline, python=self.settings.python)
-        return plan.with_composition(composition), composition.text or ""
+
+    def _composed(self, plan: Plan) -> Plan:
+        compositions = self.compositions or Compositions(self.settings.python)
+        return plan.with_composition(compositions.of(plan.request))
 
     def _argv(self, plan: Plan) -> tuple[str, ...]:
-        return (self.settings.python, *MAIN, *plan.arguments)
+        return (self.settings.python, *entry_of(plan.recipe, self.runner.devices), *plan.arguments)
 
-    def _environment(self, recipe: Recipe) -> dict[str, str]:
+    def _environment(self, recipe: Recipe | SFT) -> dict[str, str]:
         """Return what this run adds to the caller's environment; of all that asks for a place on PYTHONPATH, nothing is lost."""
         simulation = simulation_env() if self.runner.simulated else {}
         own = to_environment(recipe)

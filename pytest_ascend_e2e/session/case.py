@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..deadline import parse_duration
 from ..errors import E2EError
-from ..recipe import Recipe
+from ..recipe import SFT, Recipe
 
 
 class Tier(enum.Enum):
@@ -33,7 +33,7 @@ class Case:
     name: str
     tier: Tier
     runners: tuple[str, ...]
-    recipe: Recipe | None = None
+    recipe: Recipe | SFT | None = None
     nodes: int = 1
     timeout_s: float | None = None
     silence_s: float | None = None
@@ -59,13 +59,13 @@ def case_from_arguments(name: str, tier: Tier, args: Sequence[object], kwargs: M
             problems.append(f"has no argument {key!r}; {hint}")
     runners = _runners(kwargs, problems)
     recipe = kwargs.get("recipe")
-    if recipe is not None and not isinstance(recipe, Recipe):
-        problems.append(f"recipe={recipe!r} is a {type(recipe).__name__}; expected a Recipe(...)")
+    if recipe is not None and not isinstance(recipe, (Recipe, SFT)):
+        problems.append(f"recipe={recipe!r} is a {type(recipe).__name__}; expected a Recipe(...) or an SFT(...)")
     nodes = kwargs.get("nodes", 1)
     if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
         problems.append(f"nodes={nodes!r}: expected a whole number of 1 or more")
     timeout_s, silence_s, estimate_s = (_duration(key, kwargs.get(key), problems) for key in ("timeout", "silence", "estimate"))
-    if problems or not isinstance(nodes, int) or not (recipe is None or isinstance(recipe, Recipe)):
+    if problems or not isinstance(nodes, int) or not (recipe is None or isinstance(recipe, (Recipe, SFT))):
         raise E2EError(*(f"@{tier.value} of {name} {problem}" for problem in problems))
     return Case(
         name=name,

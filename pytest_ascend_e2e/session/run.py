@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..launch import RunDirectory
 from ..metrics import Metrics
-from ..recipe import Recipe
+from ..recipe import SFT, Recipe
 from ..records import Check, RunRecord, Verdict
 from ..verdict import (
     Baseline,
@@ -36,7 +36,7 @@ class Run:
     def __init__(
         self,
         *,
-        recipe: Recipe,
+        recipe: Recipe | SFT,
         record: RunRecord,
         metrics: Metrics,
         directory: RunDirectory,
@@ -69,10 +69,16 @@ class Run:
         """The run directory: `train.log`, `metrics.jsonl`, `config.yaml`, `environment.json`, `command.sh`, `record.json`."""
         return self._directory.path
 
-    def check_completed(self) -> None:
-        """Check that the process ended with exit status 0, and that exactly the steps asked for are there, every number finite."""
+    def check_completed(self, *, first_step: int = 1) -> None:
+        """Check that the process ended with exit status 0, and that exactly the steps asked for are there, every number finite.
+
+        `first_step` is above 1 for a training that goes on from a checkpoint: one that started anew fails then.
+        """
         self._is_judged = self._is_completion_checked = True
-        self._checks += [process_check(self._record), *check_completed(self._metrics, steps=self.recipe.steps)]
+        self._checks += [
+            process_check(self._record),
+            *check_completed(self._metrics, steps=self.recipe.steps, first_step=first_step, required=self.recipe.required_metrics),
+        ]
 
     def check_rewards(
         self,
@@ -216,7 +222,7 @@ def process_check(record: RunRecord) -> Check:
     )
 
 
-def _rate_to_reach(recipe: Recipe) -> float | None:
+def _rate_to_reach(recipe: Recipe | SFT) -> float | None:
     """Return the learning rate of a recipe, None where its overrides shape the rate over the steps."""
     return None if any(".optim." in key for key in _dotted(recipe.overrides)) else recipe.lr
 

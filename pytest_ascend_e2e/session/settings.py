@@ -15,7 +15,8 @@ class Settings:
 
     Durations are in seconds. `runner` is None where it is to be found from the devices; `runners_file` is the user's own addition
     to the catalogue; `python` is the interpreter of the training environment; `retries` is how often a training that the machine
-    ended is repeated; `history` is the database that gets every concluded run, None for none.
+    ended is repeated; `history` is the database that gets every concluded run, None for none; `budget_device_hours` is what the
+    cases of a plan may cost together.
     """
 
     runner: str | None
@@ -31,3 +32,4 @@ class Settings:
     lease_timeout_s: float
     retries: int = 0
     history: Path | None = None
+    budget_device_hours: float | None = None

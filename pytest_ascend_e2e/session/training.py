@@ -29,7 +29,7 @@ from ..launch import (
 )
 from ..metrics import Metrics, read_jsonl
 from ..preflight import Plan
-from ..recipe import Recipe
+from ..recipe import SFT, Recipe
 from ..records import Diagnosis, Ending, RunRecord
 from ..runners import Lease, Runner
 from ..verdict import Baseline
@@ -47,7 +47,7 @@ Observer = Callable[[int, Mapping[str, "float | None"]], None]
 class Training:
     """A training that is about to run: it has an id and a Ray directory of its own; a context manager that removes the latter."""
 
-    def __init__(self, *, case: Case, recipe: Recipe, runner: Runner, settings: Settings, rerun: str, commit: Commit) -> None:
+    def __init__(self, *, case: Case, recipe: Recipe | SFT, runner: Runner, settings: Settings, rerun: str, commit: Commit) -> None:
         self._case = case
         self._recipe = recipe
         self._runner = runner
@@ -69,7 +69,8 @@ class Training:
     @property
     def overrides(self) -> dict[str, object]:
         """The overrides that keep this run apart from every other on the host."""
-        return ray_overrides(self._ray_home)
+        # The configuration of a supervised fine-tuning has no place for Ray's.
+        return {} if isinstance(self._recipe, SFT) else ray_overrides(self._ray_home)
 
     def run(
         self,
@@ -160,9 +161,9 @@ class Training:
             device_ids=lease.device_ids,
             model=recipe.model,
             dataset=recipe.dataset,
-            algorithm=recipe.algorithm.name,
+            algorithm=recipe.algorithm_name,
             engine=recipe.engine.name,
-            rollout=recipe.rollout.name,
+            rollout=recipe.rollout_name,
             layout=str(plan.layout),
             steps=recipe.steps,
             started_at=started.isoformat(timespec="seconds"),

@@ -70,3 +70,41 @@ def test_a_plan_without_a_case_is_red(host: Host) -> None:
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert "no case was planned: the selection holds none" in result.stdout.str()
+
+
+def test_a_plan_above_the_budget_is_red(host: Host) -> None:
+    host.cases(FITS.replace("runner='toy-2'", "runner='toy-2', estimate='3h'"))
+
+    result = host.run("--e2e-plan", "--runner", "toy-2", "--e2e-budget", "5")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    text = result.stdout.str()
+    assert "estimated device-hours: 6 of a budget of 5" in text
+    assert "the cases are estimated at 6 device-hours, more than the budget of 5 (--e2e-budget)" in text
+
+
+def test_cases_of_other_runners_are_not_planned(host: Host) -> None:
+    host.cases(FITS + FITS.replace("toy-2", "toy-4").replace("test_fits", "test_other"))
+
+    result = host.run("--e2e-plan", "--runner", "toy-2")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert "1 planned, 0 cannot work" in result.stdout.str()
+
+
+OFF = "@quarantine(reason='leaks', owner='ann', issue='https://example.org/1', until='{until}')\n"
+
+
+@pytest.mark.parametrize(("until", "ret"), [("2999-01-01", pytest.ExitCode.OK), ("2020-01-01", pytest.ExitCode.TESTS_FAILED)])
+def test_a_case_in_quarantine_is_planned_until_its_day(host: Host, until: str, ret: pytest.ExitCode) -> None:
+    host.cases("from pytest_ascend_e2e import quarantine\n" + OFF.format(until=until) + FITS)
+
+    result = host.run("--e2e-plan", "--runner", "toy-2")
+
+    assert result.ret == ret
+    text = result.stdout.str()
+    if ret == pytest.ExitCode.OK:
+        assert "can work, off until 2999-01-01" in text
+    else:
+        assert "quarantined until 2020-01-01 by ann: leaks (https://example.org/1), and that day has passed" in text
+    assert "Traceback" not in text

@@ -14,9 +14,9 @@ import pytest
 
 from pytest_ascend_e2e.deadline import Deadline
 from pytest_ascend_e2e.errors import PreflightError
-from pytest_ascend_e2e.preflight import Composition, compose_cases, judge
+from pytest_ascend_e2e.preflight import Composition, Request, compose_cases, judge
 from pytest_ascend_e2e.preflight.compose import compose_all
-from pytest_ascend_e2e.recipe import DAPO, FSDP, FSDP2, GRPO, GSPO, PPO, Megatron, Override, Recipe, Sglang, Vllm
+from pytest_ascend_e2e.recipe import DAPO, FSDP, FSDP2, GRPO, GSPO, PPO, Megatron, Recipe, Sglang, Vllm
 from pytest_ascend_e2e.recipe.overrides import is_free
 
 needs_verl = pytest.mark.skipif(
@@ -102,11 +102,17 @@ WRONG: Mapping[str, tuple[dict[str, object], str, str]] = {
 @functools.cache
 def compositions() -> Mapping[str, Composition]:
     """Compose everything this module asks about, in one child."""
-    plans = {name: judge(recipe, 8).overrides for name, recipe in EVERY_KIND.items()}
-    plans |= {name: judge(recipe_with(overrides=overrides), 8).overrides for name, (overrides, _, _) in WRONG.items()}
-    plans["megatron alone"] = (Override(key="model_engine", value="megatron"),)
-    plans["two mistakes"] = judge(recipe_with(overrides={"data.a": 1, "trainer.b": 2}), 8).overrides
+    plans = {name: judge(recipe, 8).request for name, recipe in EVERY_KIND.items()}
+    plans |= {name: judge(recipe_with(overrides=overrides), 8).request for name, (overrides, _, _) in WRONG.items()}
+    plans["megatron alone"] = Request(config_name="ppo_trainer", arguments=("model_engine=megatron",))
+    plans["two mistakes"] = judge(recipe_with(overrides={"data.a": 1, "trainer.b": 2}), 8).request
     return dict(zip(plans, compose_cases(list(plans.values()), deadline=deadline()), strict=True))
+
+
+def config_of(name: str) -> Mapping[str, Any]:
+    config = compositions()[name].config
+    assert config is not None
+    return config
 
 
 @needs_verl
@@ -135,7 +141,7 @@ def test_all_wrong_overrides_are_told_together() -> None:
 
 @needs_verl
 def test_the_reference_composes_to_the_actors_transformer_configuration() -> None:
-    roles = compositions()["ppo-megatron"].config["actor_rollout_ref"]
+    roles = config_of("ppo-megatron")["actor_rollout_ref"]
 
     reference = roles["ref"]["megatron"]["override_transformer_config"]
 
@@ -145,7 +151,7 @@ def test_the_reference_composes_to_the_actors_transformer_configuration() -> Non
 
 @needs_verl
 def test_a_reference_of_its_own_composes_to_its_own_transformer_configuration() -> None:
-    roles = compositions()["gspo-own-reference"].config["actor_rollout_ref"]
+    roles = config_of("gspo-own-reference")["actor_rollout_ref"]
 
     assert roles["ref"]["megatron"]["override_transformer_config"]["b"] == 2
     assert "a" not in roles["ref"]["megatron"]["override_transformer_config"]
@@ -153,7 +159,7 @@ def test_a_reference_of_its_own_composes_to_its_own_transformer_configuration() 
 
 @needs_verl
 def test_the_critic_composes_to_the_actors_engine() -> None:
-    config = compositions()["ppo-megatron"].config
+    config = config_of("ppo-megatron")
 
     actor, critic = config["actor_rollout_ref"]["actor"]["megatron"], config["critic"]["megatron"]
     assert {key for key in actor if actor[key] != critic.get(key)} == set()
@@ -161,7 +167,7 @@ def test_the_critic_composes_to_the_actors_engine() -> None:
 
 @needs_verl
 def test_every_empty_dictionary_of_verl_is_known_as_free() -> None:
-    configs = [compositions()[name].config for name in ("megatron alone", "grpo-fsdp")]
+    configs = [config_of(name) for name in ("megatron alone", "grpo-fsdp")]
 
     empty = {key for config in configs for key in empty_dictionaries(config)}
 
@@ -185,7 +191,7 @@ def child_that(tmp_path: Path, does: str) -> str:
     return str(path)
 
 
-ONE = [[Override(key="trainer.nnodes", value=1)]]
+ONE = [Request(config_name="ppo_trainer", arguments=("trainer.nnodes=1",))]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +234,10 @@ def test_an_interpreter_without_verl_is_said_not_to_have_checked(tmp_path: Path)
 def test_a_missing_library_is_named_by_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "verl" else object())
 
-    assert compose_all([["trainer.nnodes=1"]]) == {"missing": "verl", "python": sys.executable}
+    assert compose_all([{"config": "ppo_trainer", "overrides": ["trainer.nnodes=1"]}]) == {
+        "missing": "verl",
+        "python": sys.executable,
+    }
 
 
 def test_no_cases_need_no_child(tmp_path: Path) -> None:

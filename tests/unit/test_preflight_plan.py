@@ -93,9 +93,9 @@ def test_what_does_not_do_what_it_seems_is_a_warning(fields: dict[str, Any], tex
 
 
 def test_a_composition_without_problems_is_noted() -> None:
-    plan = judge(recipe_with(), 4).with_composition(Composition(is_checked=True, text="a: 1\n"))
+    plan = judge(recipe_with(), 4).with_composition(Composition(is_checked=True, config={"a": 1}))
 
-    assert (plan.composed, plan.is_sound, plan.config) == (True, True, "a: 1\n")
+    assert (plan.composed, plan.is_sound, plan.config) == (True, True, {"a": 1})
 
 
 def test_a_problem_of_the_composition_is_a_problem_of_the_plan() -> None:

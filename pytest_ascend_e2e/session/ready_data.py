@@ -1,0 +1,19 @@
+"""Datasets that somebody prepared for verl already, lying ready below the root of the datasets.
+
+Must not know: what is in them. Names that the project prepares itself (gsm8k, geometry3k) are another room's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def ready_files(name: str, root: Path) -> tuple[Path, Path] | None:
+    """Return the files to train from and to validate with, None where there are none.
+
+    They are `<root>/<name>/train.parquet` and `test.parquet` beside it, or `<root>/<name>.parquet` for both.
+    """
+    train, test, both = root / name / "train.parquet", root / name / "test.parquet", root / f"{name}.parquet"
+    if train.is_file() and test.is_file():
+        return train, test
+    return (both, both) if both.is_file() else None
