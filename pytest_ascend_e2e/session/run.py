@@ -5,7 +5,7 @@ A failed check does not raise: all failed checks of a test appear together at it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..launch import RunDirectory
@@ -20,6 +20,7 @@ from ..verdict import (
     check_completed,
     check_logprob_consistency,
     check_rewards,
+    check_same,
     check_throughput,
     check_update_health,
 )
@@ -183,6 +184,34 @@ class Run:
             self._metrics, self._baselines, warmup=warmup, device=self._record.device, versions=self._record.versions
         )
 
+    def same_as(
+        self,
+        other: Run,
+        *metrics: str,
+        max_limit: float | None = None,
+        mean_limit: float | None = None,
+        bitwise: bool | None = None,
+        steps: Sequence[int] | None = None,
+    ) -> None:
+        """Check that another run has the same values of these metrics: at each step within `max_limit`, on average in `mean_limit`.
+
+        Without a limit the values must be equal where both recipes ask for determinism (`full_determinism` in their overrides), by
+        default those of every metric but times, speed and memory; `bitwise` says so, or not, whatever the recipes ask for. `steps`
+        are those to compare where the runs have different ones, as a resumed run has.
+        """
+        self._is_judged = other._is_judged = True
+        has_limit = max_limit is not None or mean_limit is not None
+        is_deterministic = _is_deterministic(self.recipe) and _is_deterministic(other.recipe)
+        self._checks += check_same(
+            self._metrics,
+            other._metrics,
+            metrics,
+            max_limit=max_limit,
+            mean_limit=mean_limit,
+            is_bitwise=(is_deterministic and not has_limit) if bitwise is None else bitwise,
+            steps=steps,
+        )
+
     def conclude(self, *, is_body_passed: bool) -> RunRecord:
         """Return the final record and write it to the run directory.
 
@@ -216,12 +245,17 @@ def _rate_to_reach(recipe: Recipe) -> float | None:
     return None if any(".optim." in key for key in _dotted(recipe.overrides)) else recipe.lr
 
 
-def _dotted(overrides: Mapping[str, object], prefix: str = "") -> list[str]:
-    keys: list[str] = []
+def _is_deterministic(recipe: Recipe) -> bool:
+    return any(key.rpartition(".")[2] == "full_determinism" and value is True for key, value in _dotted(recipe.overrides).items())
+
+
+def _dotted(overrides: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Return nested overrides by their dotted keys."""
+    found: dict[str, object] = {}
     for key, value in overrides.items():
         name = f"{prefix}{key}"
-        keys += _dotted(value, f"{name}.") if isinstance(value, Mapping) else [name]
-    return keys
+        found |= _dotted(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return found
 
 
 _NOT_JUDGED = Check(

@@ -89,5 +89,12 @@ def test_the_docs_show_no_placeholder() -> None:
 def test_every_check_that_a_run_offers_is_explained() -> None:
     text = (ROOT / "docs" / "checks.md").read_text()
 
-    for name in ("check_completed", "check_rewards", "check_logprob_consistency", "check_update_health", "check_throughput"):
+    for name in (
+        "check_completed",
+        "check_rewards",
+        "check_logprob_consistency",
+        "check_update_health",
+        "check_throughput",
+        "same_as",
+    ):
         assert f"run.{name}(" in text
