@@ -21,6 +21,7 @@ from .progress import Progress
 from .state import State, environment, state_of
 
 RUNS_KEY = pytest.StashKey[list[Run]]()
+TRAINER_KEY = pytest.StashKey["Trainer"]()
 
 
 class Trainer:
@@ -37,11 +38,15 @@ class Trainer:
         """Train `recipe` and return the finished run; in plan mode judge it and stop the test here."""
         if self._state.is_plan:
             plan_case(self._item, self._case, recipe, self._state)
-        runs = self._item.stash.setdefault(RUNS_KEY, [])
-        with Progress(self._item, name=self._case.name, steps=recipe.steps) as progress:
-            run = self._bench.train(self._case, recipe, lease=self.lease, observe=progress.saw)
-        runs.append(run)
+        run = self.repeat(recipe)
+        self._item.stash.setdefault(RUNS_KEY, []).append(run)
+        self._item.stash[TRAINER_KEY] = self
         return run
+
+    def repeat(self, recipe: Recipe) -> Run:
+        """Train `recipe` and return the finished run, which is none of the test's own."""
+        with Progress(self._item, name=self._case.name, steps=recipe.steps) as progress:
+            return self._bench.train(self._case, recipe, lease=self.lease, observe=progress.saw)
 
 
 def case_of_item(request: pytest.FixtureRequest) -> Case:

@@ -37,6 +37,7 @@ class State:
     runner: Runner | None
     runner_origin: str
     is_plan: bool
+    is_confirm: bool = False
     guard: Guard = field(default_factory=Guard)
 
 
@@ -64,7 +65,15 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
         runner, origin = None, "every case on its own runner"
     else:
         runner, origin = _from_devices(catalogue, environ)
-    return State(settings=settings, found=found, catalogue=catalogue, runner=runner, runner_origin=origin, is_plan=is_plan)
+    return State(
+        settings=settings,
+        found=found,
+        catalogue=catalogue,
+        runner=runner,
+        runner_origin=origin,
+        is_plan=is_plan,
+        is_confirm=bool(config.getoption("e2e_confirm")),
+    )
 
 
 def _from_devices(catalogue: Catalogue, environ: Mapping[str, str]) -> tuple[Runner | None, str]:

@@ -5,8 +5,10 @@ A failed check does not raise: all failed checks of a test appear together at it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Concatenate, ParamSpec
 
 from ..launch import RunDirectory
 from ..metrics import Metrics
@@ -25,12 +27,25 @@ from ..verdict import (
     check_update_health,
 )
 
+_P = ParamSpec("_P")
+
+
+def _remembered(method: Callable[Concatenate[Run, _P], None]) -> Callable[Concatenate[Run, _P], None]:
+    """Let a check of a run be made again on another one, with the same limits."""
+
+    @functools.wraps(method)
+    def remembering(self: Run, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        self.asked.append(lambda run: method(run, *args, **kwargs))
+        method(self, *args, **kwargs)
+
+    return remembering
+
 
 class Run:
     """A training that has ended, well or not.
 
     `metrics` are verl's own, by verl's own keys; looking at them, or calling a check, counts as judging the run. A test that
-    trains and judges nothing is red.
+    trains and judges nothing is red. `asked` holds the checks that were made, each to be made of another run.
     """
 
     def __init__(
@@ -50,6 +65,7 @@ class Run:
         self._baselines = baselines
         self._dtype = dtype
         self._checks: list[Check] = []
+        self.asked: list[Callable[[Run], None]] = []
         self._is_judged = False
         self._is_completion_checked = False
 
@@ -69,11 +85,13 @@ class Run:
         """The run directory: `train.log`, `metrics.jsonl`, `config.yaml`, `environment.json`, `command.sh`, `record.json`."""
         return self._directory.path
 
+    @_remembered
     def check_completed(self) -> None:
         """Check that the process ended with exit status 0, and that exactly the steps asked for are there, every number finite."""
         self._is_judged = self._is_completion_checked = True
         self._checks += [process_check(self._record), *check_completed(self._metrics, steps=self.recipe.steps)]
 
+    @_remembered
     def check_rewards(
         self,
         *,
@@ -93,6 +111,7 @@ class Run:
             self._metrics, minimum=minimum, window=window, trend=trend, confidence=confidence, max_drop=max_drop
         )
 
+    @_remembered
     def check_logprob_consistency(
         self, *, mean_limit: float | None = None, max_limit: float | None = None, pearson_limit: float | None = None
     ) -> None:
@@ -111,6 +130,7 @@ class Run:
             updates_per_step=self.recipe.updates_per_step,
         )
 
+    @_remembered
     def check_update_health(
         self,
         *,
@@ -140,6 +160,7 @@ class Run:
             cut_max=cut_max,
         )
 
+    @_remembered
     def check_throughput(
         self,
         *,
@@ -174,6 +195,7 @@ class Run:
             versions=self._record.versions,
         )
 
+    @_remembered
     def check_baseline(self, *, warmup: int = 1) -> None:
         """Check every metric that has a baseline of this case on this runner (`baselines.yaml` beside the test file).
 
@@ -214,6 +236,11 @@ class Run:
             is_bitwise=(is_deterministic and not has_limit) if bitwise is None else bitwise,
             steps=steps,
         )
+
+    def judge_like(self, other: Run) -> None:
+        """Make the checks that were made of another run, with the same limits; a comparison with a third run is not among them."""
+        for check in tuple(other.asked):
+            check(self)
 
     def conclude(self, *, is_body_passed: bool) -> RunRecord:
         """Return the final record and write it to the run directory.

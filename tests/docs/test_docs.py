@@ -64,7 +64,7 @@ def test_every_make_target_that_is_named_exists() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_flag_that_is_named_exists(page: Path) -> None:
-    flags = {option.flag for option in OPTIONS} | {"--e2e-plan", "--e2e-NAME"}
+    flags = {option.flag for option in OPTIONS} | {"--e2e-plan", "--e2e-confirm", "--e2e-NAME"}
 
     named = set(re.findall(r"--e2e-[a-zA-Z-]+|--runner\b", page.read_text()))
 
