@@ -34,7 +34,7 @@ def _remembered(method: Callable[Concatenate[Run, _P], None]) -> Callable[Concat
     """Let a check of a run be made again on another one, with the same limits."""
 
     @functools.wraps(method)
-    def remembering(self: Run, *args: _P.args, **kwargs: _P.kwargs) -> None:
+    def remembering(self: Run, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
         self.asked.append(lambda run: method(run, *args, **kwargs))
         method(self, *args, **kwargs)
 
