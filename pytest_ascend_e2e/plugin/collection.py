@@ -51,8 +51,10 @@ def keep_case(item: pytest.Item) -> None:
     if case.tier.value == "npu_nightly":
         item.add_marker("nightly")
     if item.get_closest_marker("timeout") is None:
-        settings = state_of(item.config).settings
-        limit_s = (case.timeout_s or settings.run_timeout_s) + settings.lease_timeout_s + PREPARATION_S
+        state = state_of(item.config)
+        settings = state.settings
+        runs = 3 if state.is_confirm else 1  # the run and its two repeats
+        limit_s = runs * (case.timeout_s or settings.run_timeout_s) + settings.lease_timeout_s + PREPARATION_S
         item.add_marker(pytest.mark.timeout(limit_s, method="signal"))
 
 

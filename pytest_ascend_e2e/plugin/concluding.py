@@ -8,8 +8,8 @@ from ..errors import HistoryError
 from ..history import History
 from ..records import RunRecord
 from ..report import failure_text, properties, retried_line
-from ..session import Run
-from .fixtures import RUNS_KEY
+from ..session import Run, confirmation, with_another_seed
+from .fixtures import RUNS_KEY, TRAINER_KEY
 from .guard import RETRIED_PROPERTY
 from .outcomes import CaseFailed
 from .state import state_of
@@ -36,7 +36,10 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
         number += 1
         item.user_properties += properties(record, run_number=number)
         if not record.is_passed:
-            texts.append(failure_text(record))
+            repeats = _confirmed(item, run, record) if is_body_passed else []
+            records += repeats
+            said = [confirmation(record, *repeats)] if repeats else []
+            texts.append("\n".join([failure_text(record), *said]))
     history = state_of(item.config).settings.history
     if history is not None and records:
         texts += _kept(History(history), records)
@@ -45,6 +48,18 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
     if is_body_passed:
         raise CaseFailed("\n\n".join(texts))
     item.add_report_section("call", "training", "\n\n".join(texts))
+
+
+def _confirmed(item: pytest.Item, run: Run, record: RunRecord) -> list[RunRecord]:
+    """Repeat a run whose checks failed, with the same seed and with another, if the session asks for it."""
+    if not state_of(item.config).is_confirm or not record.is_completed:
+        return []
+    repeats = []
+    for recipe in (run.recipe, with_another_seed(run.recipe)):
+        again = item.stash[TRAINER_KEY].repeat(recipe)
+        again.judge_like(run)
+        repeats.append(again.conclude(is_body_passed=False))
+    return repeats
 
 
 def _kept(history: History, records: list[RunRecord]) -> list[str]:

@@ -21,6 +21,7 @@ from .progress import Progress
 from .state import State, environment, state_of
 
 RUNS_KEY = pytest.StashKey[list[Run]]()
+TRAINER_KEY = pytest.StashKey["Trainer"]()
 
 
 class Trainer:
@@ -40,6 +41,7 @@ class Trainer:
         """
         if self._state.is_plan:
             plan_case(self._item, self._case, recipe, self._state)
+        self._item.stash[TRAINER_KEY] = self
         run = self._attempt(recipe)
         for _ in range(self._state.settings.retries):
             if not run.record.is_infra_failure:
@@ -49,11 +51,14 @@ class Trainer:
         return run
 
     def _attempt(self, recipe: Recipe | SFT) -> Run:
-        runs = self._item.stash.setdefault(RUNS_KEY, [])
-        with Progress(self._item, name=self._case.name, steps=recipe.steps) as progress:
-            run = self._bench.train(self._case, recipe, lease=self.lease, observe=progress.saw)
-        runs.append(run)
+        run = self.repeat(recipe)
+        self._item.stash.setdefault(RUNS_KEY, []).append(run)
         return run
+
+    def repeat(self, recipe: Recipe | SFT) -> Run:
+        """Train `recipe` and return the finished run, which is none of the test's own."""
+        with Progress(self._item, name=self._case.name, steps=recipe.steps) as progress:
+            return self._bench.train(self._case, recipe, lease=self.lease, observe=progress.saw)
 
 
 def case_of_item(request: pytest.FixtureRequest) -> Case:

@@ -153,6 +153,9 @@ OPTIONS = (
         help="how a running training is shown: auto, live, lines or off",
     ),
 )  # fmt: skip
+CONFIRM_HELP = (
+    "repeat a run whose checks failed, once with the same seed and once with another, and say what the failure is; it stays red"
+)
 PLAN_HELP = "judge the selected cases without a device and without training; exit status 1 if one cannot work"
 
 
@@ -165,6 +168,7 @@ def add_options(parser: pytest.Parser) -> None:
         )
         group.addoption(option.flag, dest=option.ini, default=None, metavar=option.metavar, help=text.replace("%", "%%"))
         parser.addini(option.ini, option.help, default=None)
+    group.addoption("--e2e-confirm", dest="e2e_confirm", action="store_true", help=CONFIRM_HELP)
     group.addoption("--e2e-plan", dest="e2e_plan", action="store_true", help=PLAN_HELP)
 
 

@@ -38,6 +38,7 @@ class State:
     runner_origin: str
     is_plan: bool
     compositions: Compositions
+    is_confirm: bool = False
     is_suite_composed: bool = False
     guard: Guard = field(default_factory=Guard)
 
@@ -74,6 +75,7 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
         runner_origin=origin,
         is_plan=is_plan,
         compositions=Compositions(settings.python),
+        is_confirm=bool(config.getoption("e2e_confirm")),
     )
 
 

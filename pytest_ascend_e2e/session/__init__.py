@@ -6,6 +6,7 @@ from .baselines import FILE_NAME, read_baselines, write_baselines
 from .bench import Bench
 from .case import Case, Tier, case_from_arguments
 from .compositions import Compositions
+from .confirming import confirmation, with_another_seed
 from .existing import ExistingRun, read_run
 from .judging import GROUPS, Demands, demands_of, judge_again
 from .published import PublishedCase, published_baselines, published_cases
@@ -32,6 +33,7 @@ __all__ = [
     "Tier",
     "case_from_arguments",
     "changes",
+    "confirmation",
     "demands_of",
     "judge_again",
     "published_baselines",
@@ -40,5 +42,6 @@ __all__ = [
     "read_baselines",
     "read_run",
     "record_baseline",
+    "with_another_seed",
     "write_baselines",
 ]

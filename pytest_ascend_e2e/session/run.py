@@ -6,8 +6,10 @@ A failed check does not raise: all failed checks of a test appear together at it
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Concatenate, ParamSpec
 
 from ..launch import RunDirectory
 from ..metrics import Metrics
@@ -21,16 +23,30 @@ from ..verdict import (
     check_completed,
     check_logprob_consistency,
     check_rewards,
+    check_same,
     check_throughput,
     check_update_health,
 )
+
+_P = ParamSpec("_P")
+
+
+def _remembered(method: Callable[Concatenate[Run, _P], None]) -> Callable[Concatenate[Run, _P], None]:
+    """Let a check of a run be made again on another one, with the same limits."""
+
+    @functools.wraps(method)
+    def remembering(self: Run, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        self.asked.append(lambda run: method(run, *args, **kwargs))
+        method(self, *args, **kwargs)
+
+    return remembering
 
 
 class Run:
     """A training that has ended, well or not.
 
     `metrics` are verl's own, by verl's own keys; looking at them, or calling a check, counts as judging the run. A test that
-    trains and judges nothing is red.
+    trains and judges nothing is red. `asked` holds the checks that were made, each to be made of another run.
     """
 
     def __init__(
@@ -50,6 +66,7 @@ class Run:
         self._baselines = baselines
         self._dtype = dtype
         self._checks: list[Check] = []
+        self.asked: list[Callable[[Run], None]] = []
         self._is_judged = False
         self._is_completion_checked = False
 
@@ -69,6 +86,7 @@ class Run:
         """The run directory: `train.log`, `metrics.jsonl`, `config.yaml`, `environment.json`, `command.sh`, `record.json`."""
         return self._directory.path
 
+    @_remembered
     def check_completed(self, *, first_step: int = 1) -> None:
         """Check that the process ended with exit status 0, and that exactly the steps asked for are there, every number finite.
 
@@ -80,6 +98,7 @@ class Run:
             *check_completed(self._metrics, steps=self.recipe.steps, first_step=first_step, required=self.recipe.required_metrics),
         ]
 
+    @_remembered
     def check_rewards(
         self,
         *,
@@ -99,6 +118,7 @@ class Run:
             self._metrics, minimum=minimum, window=window, trend=trend, confidence=confidence, max_drop=max_drop
         )
 
+    @_remembered
     def check_logprob_consistency(
         self, *, mean_limit: float | None = None, max_limit: float | None = None, pearson_limit: float | None = None
     ) -> None:
@@ -117,6 +137,7 @@ class Run:
             updates_per_step=self.recipe.updates_per_step,
         )
 
+    @_remembered
     def check_update_health(
         self,
         *,
@@ -146,6 +167,7 @@ class Run:
             cut_max=cut_max,
         )
 
+    @_remembered
     def check_throughput(
         self,
         *,
@@ -180,15 +202,52 @@ class Run:
             versions=self._record.versions,
         )
 
+    @_remembered
     def check_baseline(self, *, warmup: int = 1) -> None:
         """Check every metric that has a baseline of this case on this runner (`baselines.yaml` beside the test file).
 
         Without a baseline the check fails: leave it out until there is one.
         """
         self._is_judged = True
-        self._checks += check_baseline(
+        made = {check.name for check in self._checks}
+        checks = check_baseline(
             self._metrics, self._baselines, warmup=warmup, device=self._record.device, versions=self._record.versions
         )
+        # check_throughput holds the baselines of speed and memory already.
+        self._checks += [check for check in checks if check.name not in made]
+
+    def same_as(
+        self,
+        other: Run,
+        *metrics: str,
+        max_limit: float | None = None,
+        mean_limit: float | None = None,
+        bitwise: bool | None = None,
+        steps: Sequence[int] | None = None,
+    ) -> None:
+        """Check that another run has the same values of these metrics: at each step within `max_limit`, on average in `mean_limit`.
+
+        Without a limit the values must be equal where both recipes ask for determinism (`full_determinism` in their overrides), by
+        default those of every metric but times, speed and memory; `bitwise` says so, or not, whatever the recipes ask for. `steps`
+        are those to compare where the runs have different ones, as a resumed run has.
+        """
+        self._is_judged = other._is_judged = True
+        has_limit = max_limit is not None or mean_limit is not None
+        is_deterministic = _is_deterministic(self.recipe) and _is_deterministic(other.recipe)
+        self._checks += check_same(
+            self._metrics,
+            other._metrics,
+            metrics,
+            max_limit=max_limit,
+            mean_limit=mean_limit,
+            is_bitwise=(is_deterministic and not has_limit) if bitwise is None else bitwise,
+            steps=steps,
+        )
+
+    def judge_like(self, other: Run) -> None:
+        """Make the checks that were made of another run, with the same limits; a comparison with a third run is not among them."""
+        for check in tuple(other.asked):
+            check(self)
 
     def replace_by(self, attempt: Run) -> None:
         """Leave the verdict to another attempt at the same training; this one keeps its record, which names the other."""
@@ -227,12 +286,17 @@ def _rate_to_reach(recipe: Recipe | SFT) -> float | None:
     return None if any(".optim." in key for key in _dotted(recipe.overrides)) else recipe.lr
 
 
-def _dotted(overrides: Mapping[str, object], prefix: str = "") -> list[str]:
-    keys: list[str] = []
+def _is_deterministic(recipe: Recipe | SFT) -> bool:
+    return any(key.rpartition(".")[2] == "full_determinism" and value is True for key, value in _dotted(recipe.overrides).items())
+
+
+def _dotted(overrides: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Return nested overrides by their dotted keys."""
+    found: dict[str, object] = {}
     for key, value in overrides.items():
         name = f"{prefix}{key}"
-        keys += _dotted(value, f"{name}.") if isinstance(value, Mapping) else [name]
-    return keys
+        found |= _dotted(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return found
 
 
 _NOT_JUDGED = Check(

@@ -18,6 +18,7 @@ from .blocks import (
 )
 from .changepoint import ChangePoint, change_point, runs_needed
 from .completion import REQUIRED, check_completed
+from .equivalence import check_same
 from .health import check_update_health
 from .limits import GIVEN, Limit
 from .logprobs import LogprobLimits, check_logprob_consistency
@@ -49,6 +50,7 @@ __all__ = [
     "check_median",
     "check_monotone",
     "check_rewards",
+    "check_same",
     "check_spread",
     "check_throughput",
     "check_trend",

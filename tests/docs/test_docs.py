@@ -64,7 +64,7 @@ def test_every_make_target_that_is_named_exists() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_flag_that_is_named_exists(page: Path) -> None:
-    flags = {option.flag for option in OPTIONS} | {"--e2e-plan", "--e2e-NAME"}
+    flags = {option.flag for option in OPTIONS} | {"--e2e-plan", "--e2e-confirm", "--e2e-NAME"}
 
     named = set(re.findall(r"--e2e-[a-zA-Z-]+|--runner\b", page.read_text()))
 
@@ -89,5 +89,12 @@ def test_the_docs_show_no_placeholder() -> None:
 def test_every_check_that_a_run_offers_is_explained() -> None:
     text = (ROOT / "docs" / "checks.md").read_text()
 
-    for name in ("check_completed", "check_rewards", "check_logprob_consistency", "check_update_health", "check_throughput"):
+    for name in (
+        "check_completed",
+        "check_rewards",
+        "check_logprob_consistency",
+        "check_update_health",
+        "check_throughput",
+        "same_as",
+    ):
         assert f"run.{name}(" in text

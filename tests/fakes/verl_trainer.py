@@ -3,8 +3,9 @@
 Told what to do by the variable FAKE_TRAINER, a comma-separated list: `flat` (reward does not rise), `nan@N` (a NaN at step N),
 `crash@N` (a Python error after step N), `kill@N` (SIGKILL to itself), `stop@N` (ends green too early), `drift@N` (rollout and
 training disagree from step N), `wrong-reference` (KL at step 1), `without:KEY` (never prints a metric), `slow` (waits between
-steps), `silent` (hangs without a word after step 1), `memory@N` (Ray kills it for want of host memory after step N), the same with
-`memory-once@N` in the first run of a run root only.
+steps), `silent` (hangs without a word after step 1), `memory@N` (Ray kills it for want of host memory after step N), `memory-once@N`
+(the same in the first run of a run root only), `flat-once:FILE` (flat the first time, which makes the file), `flat-unseeded`
+(flat unless a seed is given).
 """
 
 from __future__ import annotations
@@ -72,6 +73,11 @@ def main() -> int:
     overrides = dict(argument.lstrip("+").partition("=")[::2] for argument in sys.argv[1:])
     steps = int(overrides["trainer.total_training_steps"])
     wish = wishes()
+    once = Path(wish["flat-once"]) if "flat-once" in wish else None
+    if (once is not None and not once.exists()) or ("flat-unseeded" in wish and overrides.get("data.seed", "null") == "null"):
+        wish["flat"] = ""
+    if once is not None:
+        once.touch()
     rng = random.Random(7)  # noqa: S311  # noise of a fake, not a secret
     with Path(os.environ["VERL_FILE_LOGGER_PATH"]).open("w") as jsonl:
         for step in range(1, steps + 1):

@@ -196,3 +196,25 @@ def test_a_skip_after_a_broken_training_does_not_hide_it(host: Host) -> None:
 
     result.assert_outcomes(failed=1)
     assert "training failed: code-error (product)" in result.stdout.str()
+
+
+def test_two_runs_of_a_test_are_compared_step_by_step(host: Host) -> None:
+    host.cases(
+        "@npu_e2e(runner='toy-2')\n"
+        "def test_same(train):\n"
+        "    one, other = train(recipe(steps=5)), train(recipe(steps=5))\n"
+        "    one.same_as(other, bitwise=True)\n"
+        "\n"
+        "@npu_e2e(runner='toy-2')\n"
+        "def test_different(train):\n"
+        "    one, other = train(recipe(steps=5)), train(recipe(steps=5, env={'FAKE_TRAINER': 'drift@4'}))\n"
+        "    one.same_as(other, 'training/rollout_probs_diff_mean', max_limit=0.01)\n"
+    )
+
+    result = host.run("--runner", "toy-2")
+
+    result.assert_outcomes(passed=1, failed=1)
+    assert (
+        "same.training/rollout_probs_diff_mean: training/rollout_probs_diff_mean: the difference of the two runs"
+        in result.stdout.str()
+    )
