@@ -6,6 +6,7 @@ import pytest
 
 from ..errors import HistoryError
 from ..history import History
+from ..recipe import Recipe
 from ..records import RunRecord
 from ..report import failure_text, properties, retried_line
 from ..session import Run, confirmation, with_another_seed
@@ -36,9 +37,8 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
         number += 1
         item.user_properties += properties(record, run_number=number)
         if not record.is_passed:
-            repeats = _confirmed(item, run, record) if is_body_passed else []
+            repeats, said = _confirmed(item, run, record) if is_body_passed else ([], [])
             records += repeats
-            said = [confirmation(record, *repeats)] if repeats else []
             texts.append("\n".join([failure_text(record), *said]))
     history = state_of(item.config).settings.history
     if history is not None and records:
@@ -50,16 +50,19 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
     item.add_report_section("call", "training", "\n\n".join(texts))
 
 
-def _confirmed(item: pytest.Item, run: Run, record: RunRecord) -> list[RunRecord]:
-    """Repeat a run whose checks failed, with the same seed and with another, if the session asks for it."""
+def _confirmed(item: pytest.Item, run: Run, record: RunRecord) -> tuple[list[RunRecord], list[str]]:
+    """Repeat a run whose checks failed, with the same seed and with another, if the session asks for it; say what that shows."""
     if not state_of(item.config).is_confirm or not record.is_completed:
-        return []
+        return [], []
+    if not isinstance(run.recipe, Recipe):
+        return [], ["not confirmed: verl's supervised fine-tuning has no seed to change"]
     repeats = []
     for recipe in (run.recipe, with_another_seed(run.recipe)):
         again = item.stash[TRAINER_KEY].repeat(recipe)
         again.judge_like(run)
         repeats.append(again.conclude(is_body_passed=False))
-    return repeats
+    same, other = repeats
+    return repeats, [confirmation(record, same, other)]
 
 
 def _kept(history: History, records: list[RunRecord]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 
-from ..recipe import SFT, Recipe
+from ..recipe import Recipe
 from ..records import RunRecord
 
 
@@ -29,7 +29,7 @@ _SENTENCES = {
 }
 
 
-def with_another_seed(recipe: Recipe | SFT) -> Recipe | SFT:
+def with_another_seed(recipe: Recipe) -> Recipe:
     """Return the same recipe with another seed."""
     return dataclasses.replace(recipe, seed=(recipe.seed or 0) + 1)
 

@@ -3,9 +3,9 @@
 Told what to do by the variable FAKE_TRAINER, a comma-separated list: `flat` (reward does not rise), `nan@N` (a NaN at step N),
 `crash@N` (a Python error after step N), `kill@N` (SIGKILL to itself), `stop@N` (ends green too early), `drift@N` (rollout and
 training disagree from step N), `wrong-reference` (KL at step 1), `without:KEY` (never prints a metric), `slow` (waits between
-steps), `silent` (hangs without a word after step 1), `memory@N` (Ray kills it for want of host memory after step N), `memory-once@N`
-(the same in the first run of a run root only), `flat-once:FILE` (flat the first time, which makes the file), `flat-unseeded`
-(flat unless a seed is given).
+steps), `silent` (hangs without a word after step 1), `memory@N` (Ray kills it for want of host memory after step N),
+`memory-once@N` (the same in the first run of a run root only), `flat-once:FILE` (flat the first time, which makes the file),
+`flat-unseeded` (flat unless a seed is given).
 """
 
 from __future__ import annotations
