@@ -104,7 +104,8 @@ class RunRecord:
     Times are UTC in ISO 8601, durations in seconds. `summary` holds the figures a reader asks first (flat, finite numbers only),
     `versions` the installed versions by distribution name ("none" where there is none), `problems` what else was wrong. `commit` is
     that of the cases, empty outside a repository, `is_dirty` tells that files differed from it; `device` is the chip. `retried_as`
-    names the run that repeats this one because the machine, not the training, had failed.
+    names the run that repeats this one because the machine, not the training, had failed. `changed` says what the session laid over
+    the recipe of the case.
     """
 
     run_id: str
@@ -138,6 +139,7 @@ class RunRecord:
     is_dirty: bool = False
     device: str = ""
     retried_as: str = ""
+    changed: Sequence[str] = ()
 
     @property
     def is_completed(self) -> bool:

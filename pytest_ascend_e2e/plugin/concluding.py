@@ -41,6 +41,7 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
             records += repeats
             texts.append("\n".join([failure_text(record), *said]))
     history = state_of(item.config).settings.history
+    records = [record for record in records if not record.changed]  # another training than the case's
     if history is not None and records:
         texts += _kept(History(history), records)
     if not texts:

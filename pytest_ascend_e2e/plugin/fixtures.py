@@ -57,7 +57,8 @@ class Trainer:
 
     def repeat(self, recipe: Recipe | SFT) -> Run:
         """Train `recipe` and return the finished run, which is none of the test's own."""
-        with Progress(self._item, name=self._case.name, steps=recipe.steps) as progress:
+        steps = self._bench.changed(recipe).steps
+        with Progress(self._item, name=self._case.name, steps=steps) as progress:
             return self._bench.train(self._case, recipe, lease=self.lease, observe=progress.saw)
 
 
@@ -100,7 +101,8 @@ def rerun_command(state: State, nodeid: str) -> str:
     if "runner" not in given and state.runner is not None:
         parts += ["--runner", state.runner.name]
     for setting in given.values():
-        parts += [setting.option.flag, setting.text]
+        for text in setting.texts:
+            parts += [setting.option.flag, text]
     return shlex.join(parts)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,14 +18,17 @@ import pytest
 from ..deadline import parse_duration
 from ..errors import SettingsError
 from ..runners import DEFAULT_LOCK_DIR
-from ..session import Settings
+from ..session import Settings, changes_of
 
 PROGRESS = ("auto", "live", "lines", "off")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Option:
-    """One setting: `name` gives flag, variable and ini key; `read` turns a text into the value or raises ValueError."""
+    """One setting: `name` gives flag, variable and ini key; `read` turns a text into the value or raises ValueError.
+
+    A repeatable one has a line of its text for each time it is given.
+    """
 
     name: str
     read: Callable[[str], object]
@@ -33,6 +36,7 @@ class Option:
     help: str
     metavar: str
     short: str | None = None
+    is_repeatable: bool = False
 
     @property
     def flag(self) -> str:
@@ -59,6 +63,11 @@ class Setting:
     text: str
     source: str
 
+    @property
+    def texts(self) -> Sequence[str]:
+        """Return what was given each time."""
+        return self.text.splitlines() if self.option.is_repeatable else (self.text,)
+
 
 def _path(text: str) -> Path:
     return Path(os.path.expandvars(text)).expanduser().absolute()
@@ -75,6 +84,18 @@ def _count(text: str) -> int:
     if not text.isdecimal():
         raise ValueError(f"{text!r} cannot be used: expected a whole number from 0")
     return int(text)
+
+
+def _steps(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"{text!r} cannot be used: expected a whole number from 1")
+    return int(text)
+
+
+def _changes(text: str) -> Sequence[str]:
+    texts = text.splitlines()
+    changes_of(texts)
+    return texts
 
 
 def _program(text: str) -> str:
@@ -148,6 +169,11 @@ OPTIONS = (
         name="budget", read=_hours, default=None, metavar="HOURS",
         help="device-hours that the cases of a plan may be estimated at together; a plan above it is red",
     ),
+    Option(name="steps", read=_steps, default=None, metavar="N", help="train N steps instead of those of the recipes"),
+    Option(
+        name="set", read=_changes, default=None, metavar="KEY=VALUE", is_repeatable=True,
+        help="override of verl's configuration, over every recipe; may be given several times",
+    ),
     Option(
         name="progress", read=_progress, default="auto", metavar="MODE",
         help="how a running training is shown: auto, live, lines or off",
@@ -166,7 +192,10 @@ def add_options(parser: pytest.Parser) -> None:
         text = f"{option.help} [{option.variable}, {option.ini}]" + (
             "" if option.default is None else f" (default: {option.default})"
         )
-        group.addoption(option.flag, dest=option.ini, default=None, metavar=option.metavar, help=text.replace("%", "%%"))
+        action = "append" if option.is_repeatable else "store"
+        group.addoption(
+            option.flag, dest=option.ini, action=action, default=None, metavar=option.metavar, help=text.replace("%", "%%")
+        )
         parser.addini(option.ini, option.help, default=None)
     group.addoption("--e2e-confirm", dest="e2e_confirm", action="store_true", help=CONFIRM_HELP)
     group.addoption("--e2e-plan", dest="e2e_plan", action="store_true", help=PLAN_HELP)
@@ -196,7 +225,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str]) -> dict[str
 def _given(option: Option, config: pytest.Config, environ: Mapping[str, str]) -> tuple[str | None, str]:
     flag = config.getoption(option.ini)
     if flag is not None:
-        return str(flag), option.flag
+        return "\n".join(flag) if option.is_repeatable else str(flag), option.flag
     if environ.get(option.variable):
         return environ[option.variable], option.variable
     ini = config.getini(option.ini)
@@ -232,6 +261,8 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
         silence_timeout_s=seconds("silence-timeout"),
         lease_timeout_s=seconds("lease-timeout"),
         retries=_count(found["retries"].text),
+        steps=_steps(found["steps"].text) if found["steps"].text else None,
+        changes=found["set"].texts,
         budget_device_hours=_hours(budget) if budget else None,
     )
 
@@ -239,6 +270,8 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
 def header_lines(found: Mapping[str, Setting]) -> list[str]:
     """Return one line for the header with every setting that is not the default, empty if there is none."""
     given = [
-        f"{setting.option.flag} {setting.text} ({setting.source})" for setting in found.values() if setting.source != "default"
+        f"{setting.option.flag} {' '.join(setting.texts)} ({setting.source})"
+        for setting in found.values()
+        if setting.source != "default"
     ]
     return [f"ascend-e2e: {', '.join(given)}"] if given else []

@@ -55,6 +55,8 @@ def checks_table(checks: Sequence[Check]) -> list[str]:
 def failure_text(record: RunRecord) -> str:
     """Return all that a reader of a red case needs, the one line first."""
     lines = [headline(record)]
+    if record.changed:
+        lines.append(f"not the case as it stands, but one with {', '.join(record.changed)}")
     if record.diagnosis is not None and record.diagnosis.advice:
         lines.append(f"what to do: {record.diagnosis.advice}")
     reached = "no step" if record.last_step is None else f"step {record.last_step}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .baselines import FILE_NAME, read_baselines, write_baselines
 from .bench import Bench
 from .case import Case, Tier, case_from_arguments
+from .changes import changes_of
 from .compositions import Compositions
 from .confirming import confirmation, with_another_seed
 from .existing import ExistingRun, read_run
@@ -33,6 +34,7 @@ __all__ = [
     "Tier",
     "case_from_arguments",
     "changes",
+    "changes_of",
     "confirmation",
     "demands_of",
     "judge_again",

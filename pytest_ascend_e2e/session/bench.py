@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
@@ -25,6 +25,7 @@ from ..recipe import SFT, Inputs, Recipe, to_environment
 from ..runners import DevicePool, Lease, LockDirectory, Runner, Slot, find_devices, simulated_slots
 from .baselines import find_baselines
 from .case import Case
+from .changes import changes_of
 from .commit import commit_of
 from .compositions import Compositions
 from .entry import entry_of
@@ -79,8 +80,13 @@ class Bench:
             deadline=Deadline.after(self.settings.run_timeout_s, name="making the tiny model"),
         )
 
+    def changed(self, recipe: Recipe | SFT) -> Recipe | SFT:
+        """Return the recipe with the number of steps that the session asks for instead of its own."""
+        return recipe if self.settings.steps is None else replace(recipe, steps=self.settings.steps)
+
     def draft(self, case: Case, recipe: Recipe | SFT) -> Plan:
         """Judge a recipe without a device and without verl; weights and data stand in angle brackets, as none is looked for."""
+        recipe = self.changed(recipe)
         inputs = self._inputs(
             case, model=f"<weights of {recipe.model}>", train=f"<{recipe.dataset} train>", val=f"<{recipe.dataset} test>"
         )
@@ -110,6 +116,7 @@ class Bench:
         Raises:
             E2EError: the training could not be started: dataset, weights, preflight, devices or launch.
         """
+        recipe = self.changed(recipe)
         train, val = self._files(recipe)
         model = self.model(recipe)
         inputs = self._inputs(case, model=str(model), train=str(train), val=str(val))
@@ -158,9 +165,8 @@ class Bench:
             )
         facts = None if model is None else json.loads((model / "config.json").read_text(encoding="utf-8"))
         simulation = simulation_overrides(self.runner.devices) if self.runner.simulated else {}
-        return judge(
-            recipe, self.runner.devices, case.nodes, inputs=inputs, extra=merged(simulation, overrides), model_config=facts
-        )
+        extra = merged(merged(simulation, overrides), changes_of(self.settings.changes))
+        return judge(recipe, self.runner.devices, case.nodes, inputs=inputs, extra=extra, model_config=facts)
 
     def _composed(self, plan: Plan) -> Plan:
         compositions = self.compositions or Compositions(self.settings.python)

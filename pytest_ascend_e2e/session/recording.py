@@ -131,6 +131,7 @@ def _problems_of_one(record: RunRecord) -> list[str]:
         (not record.checks, f"{name} was never judged: nothing says that it is sound"),
         (not record.commit, f"{name} has no commit: its cases lie in no git repository, so nothing tells what was run"),
         (record.is_dirty, f"{name} was made from a tree with changes: commit them and run again"),
+        (bool(record.changed), f"{name} is not the case as it stands, but one with {', '.join(record.changed)}"),
         (not record.device, f"{name} has no device: it was made by an older version"),
     )
     return [text for is_so, text in found if is_so]

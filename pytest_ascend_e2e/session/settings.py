@@ -5,6 +5,7 @@ Must not know: where a value came from (flag, variable, ini file); `plugin/` rea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ class Settings:
     Durations are in seconds. `runner` is None where it is to be found from the devices; `runners_file` is the user's own addition
     to the catalogue; `python` is the interpreter of the training environment; `retries` is how often a training that the machine
     ended is repeated; `history` is the database that gets every concluded run, None for none; `budget_device_hours` is what the
-    cases of a plan may cost together.
+    cases of a plan may cost together; `steps` and `changes` (KEY=VALUE) are laid over every recipe of the session.
     """
 
     runner: str | None
@@ -33,3 +34,10 @@ class Settings:
     retries: int = 0
     history: Path | None = None
     budget_device_hours: float | None = None
+    steps: int | None = None
+    changes: Sequence[str] = ()
+
+    @property
+    def told_changes(self) -> tuple[str, ...]:
+        """What is laid over every recipe, as text."""
+        return (*(() if self.steps is None else (f"steps={self.steps}",)), *self.changes)

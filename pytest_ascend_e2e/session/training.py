@@ -185,6 +185,7 @@ class Training:
             commit=self._commit.name,
             is_dirty=self._commit.is_dirty,
             device=runner.chip,
+            changed=self._settings.told_changes,
         )
 
 
