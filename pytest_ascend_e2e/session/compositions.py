@@ -12,9 +12,9 @@ from ..deadline import Deadline
 from ..errors import PreflightError
 from ..preflight import Composition, Request, compose_cases
 
-# The start of a child takes some seconds and a case half of one; a host under load may need ten times that.
-START_LIMIT_S = 120.0
-CASE_LIMIT_S = 5.0
+# The start of a child takes some seconds and a case half of one; a host under load needs far more, and one late child fails all.
+START_LIMIT_S = 180.0
+CASE_LIMIT_S = 20.0
 
 
 @final
