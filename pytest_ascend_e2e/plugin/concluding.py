@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ..errors import HistoryError
+from ..errors import E2EError, HistoryError
 from ..history import History
 from ..records import RunRecord
 from ..report import failure_text, properties
@@ -30,9 +30,7 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
         item.user_properties += properties(record, run_number=number)
         records.append(record)
         if not record.is_passed:
-            repeats = _confirmed(item, run, record) if is_body_passed else []
-            records += repeats
-            said = [confirmation(record, *repeats)] if repeats else []
+            said = _confirmed(item, run, record, records) if is_body_passed else []
             texts.append("\n".join([failure_text(record), *said]))
     history = state_of(item.config).settings.history
     if history is not None and records:
@@ -44,16 +42,24 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
     item.add_report_section("call", "training", "\n\n".join(texts))
 
 
-def _confirmed(item: pytest.Item, run: Run, record: RunRecord) -> list[RunRecord]:
-    """Repeat a run whose checks failed, with the same seed and with another, if the session asks for it."""
+def _confirmed(item: pytest.Item, run: Run, record: RunRecord, records: list[RunRecord]) -> list[str]:
+    """Repeat a run whose checks failed, with the same seed and with another, if the session asks for it, and return what that says.
+
+    The records of the repeats are added to `records`. A repeat that cannot be made hides nothing of the failure.
+    """
     if not state_of(item.config).is_confirm or not record.is_completed:
         return []
     repeats = []
-    for recipe in (run.recipe, with_another_seed(run.recipe)):
-        again = item.stash[TRAINER_KEY].repeat(recipe)
-        again.judge_like(run)
-        repeats.append(again.conclude(is_body_passed=False))
-    return repeats
+    try:
+        for recipe in (run.recipe, with_another_seed(run.recipe)):
+            again = item.stash[TRAINER_KEY].repeat(recipe)
+            again.judge_like(run)
+            repeats.append(again.conclude(is_body_passed=False))
+    except E2EError as error:
+        return [f"not confirmed: a repeat could not be made: {error}"]
+    finally:
+        records += repeats
+    return [confirmation(record, *repeats)]
 
 
 def _kept(history: History, records: list[RunRecord]) -> list[str]:
