@@ -40,18 +40,20 @@ class _Reader:
         self._line = 0
         self._last = ""
         self._saw_line_end = False
-        self._has_line_end = True
+        self._last_line = b""
 
     def read(self, line: bytes) -> None:
         self._line += 1
-        self._has_line_end = line.endswith(b"\n")
-        self._saw_line_end = self._saw_line_end or self._has_line_end
+        self._last_line = line
+        if not self._saw_line_end:
+            self._saw_line_end = line.endswith(b"\n")
+        # Nearly all lines of a log go this way, a million of them in a long run.
+        if self._open is None and len(line) <= LONGEST_LINE and b"step:" not in line:
+            self._last = ""
+            return
         if len(line) > LONGEST_LINE:
             self._collector.problem(f"line {self._line} is longer than {LONGEST_LINE} bytes: only its start was read")
             line = line[:LONGEST_LINE]
-        if self._open is None and b"step:" not in line:
-            self._last = ""
-            return
         # A progress bar is drawn over and over after carriage returns.
         for part in line.decode("utf-8", errors="replace").rstrip("\r\n").split("\r"):
             text = grammar.plain_text(part).lstrip("\ufeff\x00")
@@ -60,7 +62,7 @@ class _Reader:
                 self._last = text
 
     def metrics(self) -> Metrics:
-        is_unfinished = self._saw_line_end and not self._has_line_end
+        is_unfinished = self._saw_line_end and not self._last_line.endswith(b"\n")
         was_cut = self._open is not None and self._open.is_cut
         ended_in_step = self._open is not None and self._open_line == self._line
         self._close()

@@ -123,6 +123,8 @@ class MetricSeries:
     @property
     def non_finite_steps(self) -> tuple[int, ...]:
         """The steps at which the value is NaN or infinite."""
+        if all(map(math.isfinite, self.values)):
+            return ()
         return tuple(step for step, value in self.items() if not math.isfinite(value))
 
     def missing(self, steps: Iterable[int]) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ..errors import HistoryError
+from ..errors import E2EError, HistoryError
 from ..history import History
 from ..recipe import Recipe
 from ..records import RunRecord
@@ -37,8 +37,7 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
         number += 1
         item.user_properties += properties(record, run_number=number)
         if not record.is_passed:
-            repeats, said = _confirmed(item, run, record) if is_body_passed else ([], [])
-            records += repeats
+            said = _confirmed(item, run, record, records) if is_body_passed else []
             texts.append("\n".join([failure_text(record), *said]))
     history = state_of(item.config).settings.history
     records = [record for record in records if not record.changed]  # another training than the case's
@@ -51,19 +50,26 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
     item.add_report_section("call", "training", "\n\n".join(texts))
 
 
-def _confirmed(item: pytest.Item, run: Run, record: RunRecord) -> tuple[list[RunRecord], list[str]]:
-    """Repeat a run whose checks failed, with the same seed and with another, if the session asks for it; say what that shows."""
+def _confirmed(item: pytest.Item, run: Run, record: RunRecord, records: list[RunRecord]) -> list[str]:
+    """Repeat a run whose checks failed, with the same seed and with another, if the session asks for it, and return what that says.
+
+    The records of the repeats are added to `records`. A repeat that cannot be made hides nothing of the failure.
+    """
     if not state_of(item.config).is_confirm or not record.is_completed:
-        return [], []
+        return []
     if not isinstance(run.recipe, Recipe):
-        return [], ["not confirmed: verl's supervised fine-tuning has no seed to change"]
+        return ["not confirmed: verl's supervised fine-tuning has no seed to change"]
     repeats = []
-    for recipe in (run.recipe, with_another_seed(run.recipe)):
-        again = item.stash[TRAINER_KEY].repeat(recipe)
-        again.judge_like(run)
-        repeats.append(again.conclude(is_body_passed=False))
-    same, other = repeats
-    return repeats, [confirmation(record, same, other)]
+    try:
+        for recipe in (run.recipe, with_another_seed(run.recipe)):
+            again = item.stash[TRAINER_KEY].repeat(recipe)
+            again.judge_like(run)
+            repeats.append(again.conclude(is_body_passed=False))
+    except E2EError as error:
+        return [f"not confirmed: a repeat could not be made: {error}"]
+    finally:
+        records += repeats
+    return [confirmation(record, *repeats)]
 
 
 def _kept(history: History, records: list[RunRecord]) -> list[str]:

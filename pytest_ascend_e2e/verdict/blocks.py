@@ -24,12 +24,12 @@ def usable_series(metrics: Metrics, key: str, *, name: str, steps: Iterable[int]
             name, f"{key} cannot be judged: the run has no training step (steps {shown_steps(metrics.steps)})", metric=key
         )
     series = metrics[key]
-    missing = series.missing(wanted)
-    if missing:
-        return failed(name, f"{key} has no value at steps {shown_steps(missing)}", metric=key, step=missing[0])
-    # Most series have a value at each training step and at no other.
     chosen = series
+    # Most series have a value at each training step and at no other.
     if series.steps != wanted:
+        missing = series.missing(wanted)
+        if missing:
+            return failed(name, f"{key} has no value at steps {shown_steps(missing)}", metric=key, step=missing[0])
         chosen = MetricSeries(name=key, steps=wanted, values=tuple(series.at(step) for step in wanted))
     broken = chosen.non_finite_steps
     if broken:

@@ -178,12 +178,13 @@ def _devices(metrics: Metrics, devices: int) -> Check:
             return part
         series.append(part)
     rates, tokens, times = series
-    for step in rates.steps:
-        if not (rates.at(step) > 0 and tokens.at(step) > 0 and times.at(step) > 0):
+    counts: dict[int, float] = {}
+    for step, rate, count, seconds in zip(rates.steps, rates, tokens, times, strict=True):
+        if not (rate > 0 and count > 0 and seconds > 0):
             return failed(
                 name, f"{THROUGHPUT}, {_TOKENS} or {_TIME} is not above zero at step {step}", metric=THROUGHPUT, step=step
             )
-    counts = {step: tokens.at(step) / times.at(step) / rates.at(step) for step in rates.steps}
+        counts[step] = count / seconds / rate
     step = max(counts, key=lambda at: abs(counts[at] - devices))
     limit = Limit(
         comparison="<=", value=_DEVICES_TOLERANCE, origin="verl divides tokens per second by its devices; rounding of logs"

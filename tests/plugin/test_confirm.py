@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from pytest_ascend_e2e.errors import LeaseError
 from pytest_ascend_e2e.history import History
+from pytest_ascend_e2e.session import Bench, Run
 from tests.plugin.conftest import Host
 
 CASE = """
@@ -39,3 +43,24 @@ def test_only_a_run_whose_checks_failed_is_repeated_and_only_if_it_is_asked_for(
     result.assert_outcomes(**({"failed": 1} if fault else {"passed": 1}))
     assert "confirmed" not in result.stdout.str()
     assert len(list(host.pytester.path.glob("runs/*/record.json"))) == 1
+
+
+def test_a_repeat_that_cannot_be_made_hides_nothing(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = Bench.train
+    runs: list[Run] = []
+
+    def only_once(self: Bench, *args: Any, **kwargs: Any) -> Run:
+        if runs:
+            raise LeaseError("no device became free in time")
+        runs.append(train(self, *args, **kwargs))
+        return runs[0]
+
+    monkeypatch.setattr(Bench, "train", only_once)
+    host.cases(CASE.format(fault="flat"))
+
+    result = host.run("--runner", "toy-2", "--e2e-confirm")
+
+    result.assert_outcomes(failed=1)
+    assert "rewards.rises" in result.stdout.str()
+    assert "not confirmed: a repeat could not be made: no device became free in time" in result.stdout.str()
+    assert len(list(History(host.pytester.path / "e2e-runs" / "history.sqlite").runs())) == 1
