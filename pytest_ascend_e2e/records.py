@@ -217,6 +217,7 @@ def _typed(data: dict[str, Any]) -> dict[str, Any]:
         "diagnosis": None if found is None else Diagnosis(**{**found, "kind": Kind(found["kind"])}),
         "device_ids": tuple(data["device_ids"]),
         "problems": tuple(data["problems"]),
+        "changed": tuple(data.get("changed", ())),  # records of an older version have none
     }
 
 
