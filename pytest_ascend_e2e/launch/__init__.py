@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .environment import build_environment
 from .processes import OWNER, RUN_ID
-from .ray_home import make_ray_home, ray_overrides
+from .ray_home import make_ray_home, name_ray_home, ray_overrides
 from .redaction import Redactor
 from .run_directory import Command, RunDirectory, new_run_id
 from .simulation import simulation_env, simulation_overrides
@@ -24,6 +24,7 @@ __all__ = [
     "Supervisor",
     "build_environment",
     "make_ray_home",
+    "name_ray_home",
     "new_run_id",
     "ray_overrides",
     "simulation_env",

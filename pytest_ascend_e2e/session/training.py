@@ -23,6 +23,7 @@ from ..launch import (
     Supervisor,
     build_environment,
     make_ray_home,
+    name_ray_home,
     new_run_id,
     ray_overrides,
     sweep_dead_sessions,
@@ -55,7 +56,7 @@ class Training:
         self._rerun = rerun
         self._commit = commit
         self._run_id = new_run_id(case.name, now=_now(), token=secrets.token_hex(3))
-        self._ray_home = make_ray_home(self._run_id)
+        self._ray_home = name_ray_home(self._run_id)
         self._swept: Sequence[str] = ()
 
     def __enter__(self) -> Training:
@@ -98,6 +99,8 @@ class Training:
         directory.write_config(config)
         supervisor = self._supervisor(command, directory, lease, observe)
         started = _now()
+        # As late as can be: from the next line on a keeper removes it, whatever becomes of this process.
+        make_ray_home(self._ray_home)
 
         def finished(ended: Exit) -> Run:
             metrics = read_jsonl(directory.metrics.read_bytes().splitlines(keepends=True) if directory.metrics.exists() else ())

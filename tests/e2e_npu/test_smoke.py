@@ -36,6 +36,7 @@ def test_grpo_qwen3_gsm8k(run: Run) -> None:
     run.check_completed()
     run.check_rewards(trend="rises")
     run.check_logprob_consistency()
+    run.check_update_health()
     run.check_throughput(report_only=True)
 
 
@@ -49,6 +50,7 @@ def test_gspo_qwen3_vl_geometry3k(run: Run) -> None:
     run.check_completed()
     run.check_rewards(trend="rises")
     run.check_logprob_consistency()
+    run.check_update_health()
     run.check_throughput(report_only=True)
 
 
@@ -57,4 +59,5 @@ def test_gspo_qwen3_moe_gsm8k(run: Run) -> None:
     run.check_completed()
     run.check_rewards(trend="rises")
     run.check_logprob_consistency()
+    run.check_update_health()
     run.check_throughput(report_only=True)

@@ -9,7 +9,7 @@ import fcntl
 import sys
 from pathlib import Path
 
-from pytest_ascend_e2e.launch import make_ray_home
+from pytest_ascend_e2e.launch import make_ray_home, name_ray_home
 from tests.fakes.launching import FakeRun, limits
 
 
@@ -17,7 +17,8 @@ def main() -> None:
     root, lock, grace_s, *actions = sys.argv[1:]
     with Path(lock).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        home = make_ray_home("test_fake-20261130T150405-5e5e5e")
+        home = name_ray_home("test_fake-20261130T150405-5e5e5e")
+        make_ray_home(home)
         actions = [action.replace("RAY_HOME", str(home)) for action in actions]
         run = FakeRun(Path(root), *actions, fds=(file.fileno(),), ray_home=home, limits=limits(grace_s=float(grace_s)))
         sys.stdout.write(f"{run.run_id}\n{home}\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ascend_e2e.launch import make_ray_home
+from pytest_ascend_e2e.launch import make_ray_home, name_ray_home
 from tests.fakes.launching import FakeRun
 
 NASTY = ("it's", 'a "b"', "$HOME `id` $(id)", "back\\slash", "two\nlines", "*", "~", "", "ünïcode", "!x", "a=b c", "-n")
@@ -84,7 +84,8 @@ def test_a_repeat_writes_into_its_own_directory_where_the_run_wrote_into_its(tmp
 
 
 def test_a_repeat_has_a_ray_directory_of_its_own_and_removes_it(tmp_path: Path) -> None:
-    home = make_ray_home("test_fake-20261130T150405-0d0d0d")
+    home = name_ray_home("test_fake-20261130T150405-0d0d0d")
+    make_ray_home(home)
     home.rmdir()
     run = FakeRun(tmp_path, f"say={home}", f"write={home}/session_1/x")
     run.directory.write_command(run.command, ray_home=home)

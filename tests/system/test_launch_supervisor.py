@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from pytest_ascend_e2e.errors import LaunchError
-from pytest_ascend_e2e.launch import Command, Exit, RunDirectory, Supervisor, make_ray_home
+from pytest_ascend_e2e.launch import Command, Exit, RunDirectory, Supervisor, make_ray_home, name_ray_home
 from pytest_ascend_e2e.records import Ending
 from tests.fakes.launching import FakeRun, limits, living, sleepers, stranger
 
@@ -242,7 +242,8 @@ def test_the_training_reads_nothing_from_our_input(tmp_path: Path) -> None:
 
 
 def test_ray_logs_of_a_failed_run_are_kept_and_the_rest_removed(tmp_path: Path) -> None:
-    home = make_ray_home("test_fake-20261130T150405-0a0a0a")
+    home = name_ray_home("test_fake-20261130T150405-0a0a0a")
+    make_ray_home(home)
     run = FakeRun(
         tmp_path, f"write={home}/session_1/logs/raylet.err", f"write={home}/session_1/sockets/x", "leave=1", ray_home=home
     )
@@ -255,7 +256,8 @@ def test_ray_logs_of_a_failed_run_are_kept_and_the_rest_removed(tmp_path: Path) 
 
 
 def test_ray_logs_of_a_clean_run_are_removed(tmp_path: Path) -> None:
-    home = make_ray_home("test_fake-20261130T150405-0b0b0b")
+    home = name_ray_home("test_fake-20261130T150405-0b0b0b")
+    make_ray_home(home)
     run = FakeRun(tmp_path, f"write={home}/session_1/logs/raylet.err", ray_home=home)
 
     run.supervisor.run()

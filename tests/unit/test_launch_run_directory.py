@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ascend_e2e.errors import LaunchError
-from pytest_ascend_e2e.launch import Command, RunDirectory, make_ray_home, new_run_id, ray_overrides
+from pytest_ascend_e2e.launch import Command, RunDirectory, make_ray_home, name_ray_home, new_run_id, ray_overrides
 from pytest_ascend_e2e.launch.ray_home import SOCKET_PATH_LIMIT
 
 NOW = datetime(2026, 11, 30, 15, 4, 5, tzinfo=timezone.utc)
@@ -112,7 +112,10 @@ def test_a_disk_that_is_full_is_a_launch_error_and_leaves_no_part(tmp_path: Path
 
 
 def test_rays_directory_is_short_private_and_named_after_the_run() -> None:
-    home = make_ray_home(new_run_id("test_x", now=NOW, token="9f3a1c"))  # noqa: S106  # as above
+    home = name_ray_home(new_run_id("test_x", now=NOW, token="9f3a1c"))  # noqa: S106  # as above
+    assert not home.exists()
+
+    make_ray_home(home)
 
     mode = home.stat().st_mode & 0o777
     home.rmdir()
@@ -126,13 +129,20 @@ def test_a_root_too_long_for_rays_sockets_is_refused(tmp_path: Path) -> None:
     root.mkdir()
 
     with pytest.raises(LaunchError, match="107 are possible; choose a shorter directory"):
-        make_ray_home("test_x-20261130T150405-9f3a1c", root=root)
+        name_ray_home("test_x-20261130T150405-9f3a1c", root=root)
     assert list(root.iterdir()) == []
 
 
 def test_a_root_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="cannot take Ray's directory"):
-        make_ray_home("test_x-20261130T150405-9f3a1c", root=tmp_path / "none")
+        name_ray_home("test_x-20261130T150405-9f3a1c", root=tmp_path / "none")
+
+
+def test_a_directory_of_ray_that_cannot_be_made_is_an_error_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+
+    with pytest.raises(LaunchError, match=r"Ray's directory cannot be made: .*File exists"):
+        make_ray_home(tmp_path / "taken")
 
 
 def test_ray_gets_its_own_directory_and_no_dashboard_and_no_port() -> None:
