@@ -6,6 +6,7 @@ the source that holds the wrong value.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import sys
@@ -80,16 +81,14 @@ def _existing_file(text: str) -> Path:
     return path
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(f"{text!r} cannot be used: expected a whole number from 0")
+def _whole(text: str, *, least: int) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise ValueError(f"{text!r} cannot be used: expected a whole number from {least}")
     return int(text)
 
 
-def _steps(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"{text!r} cannot be used: expected a whole number from 1")
-    return int(text)
+_count = functools.partial(_whole, least=0)
+_steps = functools.partial(_whole, least=1)
 
 
 def _changes(text: str) -> Sequence[str]:

@@ -8,7 +8,7 @@ from .environment import to_environment
 from .features import Lora, Profiling, SeparateAsync
 from .keys import Inputs
 from .layout import Layout, plan_layout
-from .overrides import Override, to_overrides
+from .overrides import Override, flatten, to_overrides
 from .recipe import Recipe
 from .rollouts import Rollout, Sglang, Vllm
 from .sft import SFT
@@ -36,6 +36,7 @@ __all__ = [
     "Sglang",
     "VeOmni",
     "Vllm",
+    "flatten",
     "plan_layout",
     "to_environment",
     "to_overrides",

@@ -5,10 +5,13 @@ Must not know: which fields there are. A bool is no number here, although Python
 
 from __future__ import annotations
 
+import copy
 import difflib
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from ..errors import RecipeError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,3 +79,15 @@ def _is_between(value: object, above: float | None, least: float | None, most: f
 
 def _or_none(optional: bool) -> str:
     return ", or None to leave it to verl" if optional else ""
+
+
+def settle(recipe: object, problems: Sequence[str]) -> None:
+    """Refuse a recipe with problems, and make its mappings its own: one of the caller's that changes later must not change it.
+
+    Raises:
+        RecipeError: there are problems.
+    """
+    if problems:
+        raise RecipeError(*problems)
+    for name in ("overrides", "env"):
+        object.__setattr__(recipe, name, copy.deepcopy(getattr(recipe, name)))

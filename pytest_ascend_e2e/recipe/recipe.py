@@ -6,14 +6,12 @@ Must not know: devices, paths, or processes. The rules here need nothing but the
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from ..errors import RecipeError
 from .algorithms import DAPO, Algorithm, PolicyAlgorithm
-from .checking import FieldChecks
+from .checking import FieldChecks, settle
 from .engines import FSDP, Engine, FSDPTurbo, Megatron, TrainingEngine, VeOmni
 from .environment import environment_problems
 from .features import Lora, Profiling, SeparateAsync
@@ -75,14 +73,7 @@ class Recipe:
     env: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        problems = _field_problems(self)
-        if not problems:
-            problems = [*_rule_problems(self), *override_problems(self)]
-        if problems:
-            raise RecipeError(*problems)
-        # A mapping of the caller's that changes later must not change a frozen recipe.
-        for name in ("overrides", "env"):
-            object.__setattr__(self, name, copy.deepcopy(getattr(self, name)))
+        settle(self, _field_problems(self) or [*_rule_problems(self), *override_problems(self)])
 
     @property
     def algorithm_name(self) -> str:

@@ -5,13 +5,11 @@ Must not know: devices, paths, or processes; how a field becomes an override sta
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from ..errors import RecipeError
-from .checking import FieldChecks
+from .checking import FieldChecks, settle
 from .engines import FSDP, Engine, Megatron, TrainingEngine
 from .environment import environment_problems
 from .features import Lora
@@ -57,14 +55,7 @@ class SFT:
     env: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        problems = _field_problems(self)
-        if not problems:
-            problems = [*_rule_problems(self), *override_problems(self)]
-        if problems:
-            raise RecipeError(*problems)
-        # A mapping of the caller's that changes later must not change a frozen recipe.
-        for name in ("overrides", "env"):
-            object.__setattr__(self, name, copy.deepcopy(getattr(self, name)))
+        settle(self, _field_problems(self) or [*_rule_problems(self), *override_problems(self)])
 
     @property
     def short_name(self) -> str:

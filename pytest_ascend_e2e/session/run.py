@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec
 
 from ..launch import RunDirectory
 from ..metrics import Metrics
-from ..recipe import SFT, Recipe
+from ..recipe import SFT, Recipe, flatten
 from ..records import Check, RunRecord, Verdict
 from ..verdict import (
     Baseline,
@@ -283,20 +283,12 @@ def process_check(record: RunRecord) -> Check:
 
 def _rate_to_reach(recipe: Recipe | SFT) -> float | None:
     """Return the learning rate of a recipe, None where its overrides shape the rate over the steps."""
-    return None if any(".optim." in key for key in _dotted(recipe.overrides)) else recipe.lr
+    return None if any(".optim." in override.key for override in flatten(recipe.overrides, "overrides")[0]) else recipe.lr
 
 
 def _is_deterministic(recipe: Recipe | SFT) -> bool:
-    return any(key.rpartition(".")[2] == "full_determinism" and value is True for key, value in _dotted(recipe.overrides).items())
-
-
-def _dotted(overrides: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Return nested overrides by their dotted keys."""
-    found: dict[str, object] = {}
-    for key, value in overrides.items():
-        name = f"{prefix}{key}"
-        found |= _dotted(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
-    return found
+    overrides, _ = flatten(recipe.overrides, "overrides")
+    return any(override.key.rpartition(".")[2] == "full_determinism" and override.value is True for override in overrides)
 
 
 _NOT_JUDGED = Check(
