@@ -158,7 +158,7 @@ class Run:
         self._checks += check_update_health(
             self._metrics,
             window=window,
-            lr=_rate_to_reach(self.recipe),
+            lr=_rate_to_reach(self.recipe, self._record.changed),
             grad_norm_max=grad_norm_max,
             entropy_min=entropy_min,
             entropy_max=entropy_max,
@@ -281,9 +281,10 @@ def process_check(record: RunRecord) -> Check:
     )
 
 
-def _rate_to_reach(recipe: Recipe | SFT) -> float | None:
-    """Return the learning rate of a recipe, None where its overrides shape the rate over the steps."""
-    return None if any(".optim." in override.key for override in flatten(recipe.overrides, "overrides")[0]) else recipe.lr
+def _rate_to_reach(recipe: Recipe | SFT, changed: Sequence[str]) -> float | None:
+    """Return the learning rate of a recipe, None where its overrides or the session's changes shape the rate over the steps."""
+    keys = [override.key for override in flatten(recipe.overrides, "overrides")[0]]
+    return None if any(".optim." in key for key in (*keys, *changed)) else recipe.lr
 
 
 def _is_deterministic(recipe: Recipe | SFT) -> bool:

@@ -66,3 +66,12 @@ def test_a_change_that_cannot_be_read_is_refused_before_anything_runs(host: Host
     result = host.run("--runner", "toy-2", "--e2e-set", "lr")
 
     assert "--e2e-set: 'lr' cannot be used: expected KEY=VALUE, such as" in result.stderr.str()
+
+
+def test_another_learning_rate_is_not_taken_for_a_fault_of_the_updates(host: Host) -> None:
+    # The fake trains with 1e-6, which the recipe does not ask for.
+    host.cases(CASE.format(more=", lr=5e-6").replace("check_completed", "check_update_health"))
+
+    host.run("--runner", "toy-2").assert_outcomes(failed=1)
+
+    host.run("--runner", "toy-2", "--e2e-set", f"{LR}=1.0e-6").assert_outcomes(passed=1)
