@@ -19,6 +19,9 @@ from pytest_ascend_e2e.preflight.compose import compose_all
 from pytest_ascend_e2e.recipe import DAPO, FSDP, FSDP2, GRPO, GSPO, PPO, Megatron, Recipe, Sglang, Vllm
 from pytest_ascend_e2e.recipe.overrides import is_free
 
+# One child composes for all of them.
+pytestmark = pytest.mark.xdist_group("composition")
+
 needs_verl = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("verl", "hydra")), reason="needs verl and hydra-core to compose with"
 )

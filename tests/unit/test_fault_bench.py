@@ -12,6 +12,9 @@ import pytest
 
 from tests.fakes.logged_run import seeded
 
+# One pool of baselines is made for all of them.
+pytestmark = pytest.mark.xdist_group("fault bench")
+
 BENCH = Path(__file__).parent.parent.parent / "benchmarks" / "faults"
 MODULES = ("healthy", "upstream_rule", "injected", "judging", "run")
 
