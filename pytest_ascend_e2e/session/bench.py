@@ -40,6 +40,7 @@ from .training import Observer, Training
 class Bench:
     """Where the cases of one test are planned and trained: a runner, the settings of the session, the caller's environment.
 
+    `runner` has as many devices as the case takes; `host_devices` is how many a simulated host has in all, where that is more.
     `test_file` is the file of the test, beside which baselines stand; `rerun` the shell command that repeats the test;
     `compositions` what verl composed already in this session.
     """
@@ -50,6 +51,7 @@ class Bench:
     test_file: Path
     rerun: str
     compositions: Compositions | None = None
+    host_devices: int | None = None
 
     def dataset(self, name: str) -> PreparedDataset:
         """Return a prepared dataset, from the cache where it is there already.
@@ -99,7 +101,7 @@ class Bench:
         return plan, Command(argv=self._argv(plan), env=self._environment(recipe), cwd=Path.cwd())
 
     def lease(self, case: Case) -> Lease:
-        """Return all devices of this runner, as soon as they are free.
+        """Return as many devices as the case takes, as soon as they are free.
 
         Raises:
             LeaseError: they were not free in time; the message names who holds them.
@@ -183,4 +185,6 @@ class Bench:
         return {**simulation, **own, **({"PYTHONPATH": os.pathsep.join(places)} if places else {})}
 
     def _slots(self) -> tuple[Slot, ...]:
-        return simulated_slots(self.runner.devices) if self.runner.simulated else find_devices(self.environ).slots
+        if self.runner.simulated:
+            return simulated_slots(self.host_devices or self.runner.devices)
+        return find_devices(self.environ).slots
