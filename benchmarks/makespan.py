@@ -2,15 +2,16 @@
 
     python benchmarks/makespan.py [--seeds 3] [--cases 40] [--workers 8] [--unit 0.1] [--error 0.2]
 
-A made-up suite: cases of 1, 2, 4, 8 or 16 devices that last 1 to 60 units. Each contender runs it in a real pytest session with real
-leases of simulated devices; a case holds its devices and sleeps. The makespan lies between the first start and the last end that
-the cases themselves wrote down, and is compared with a bound that no schedule can beat. `--error` is how far the estimates that the
-markers give may be off, either way.
+A made-up suite: cases of 1, 2, 4, 8 or 16 devices that last 1 to 60 units. Each contender runs it in a real pytest session with
+real leases of simulated devices; a case holds its devices and sleeps. The makespan lies between the first start and the last end
+that the cases themselves wrote down, and is compared with a bound that no schedule can beat. `--error` is how far the estimates
+that the markers give may be off, either way.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -124,7 +125,7 @@ def problems_of(held: Sequence[Held], jobs: Sequence[Job]) -> list[str]:
         spans = sorted((one.began, one.ended) for one in held if device in one.devices)
         problems += [
             f"device {device}: held twice at {later[0]:.3f}"
-            for earlier, later in zip(spans, spans[1:], strict=False)
+            for earlier, later in itertools.pairwise(spans)
             if later[0] < earlier[1]
         ]
     return problems
@@ -157,7 +158,8 @@ def main() -> int:
             cells.append(f"{took_s:.1f} (+{100 * (took_s / bound_s - 1):.1f} %)")
         print(f"| {seed} | {bound_s:.1f} | {' | '.join(cells)} |", flush=True)
     for name, values in ratios.items():
-        print(f"{name}: {100 * (statistics.mean(values) - 1):.1f} % above the bound on average, {100 * (max(values) - 1):.1f} % at most")
+        mean, most = (100 * (figure - 1) for figure in (statistics.mean(values), max(values)))
+        print(f"{name}: {mean:.1f} % above the bound on average, {most:.1f} % at most")
     print("\n".join(wrong) or "no device had two holders")
     return 1 if wrong or max(ratios["largest-first (ours)"]) > 1.1 else 0
 

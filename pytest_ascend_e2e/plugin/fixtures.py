@@ -5,6 +5,7 @@ Must not know: how any of it is done; `session/` does it.
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Iterator
 
@@ -17,7 +18,7 @@ from ..runners import Lease, Runner
 from ..session import Bench, Case, Run
 from .markers import CASE_KEY
 from .planning import plan_case
-from .progress import Progress
+from .progress import Progress, tell_waiting
 from .state import State, environment, state_of
 
 RUNS_KEY = pytest.StashKey[list[Run]]()
@@ -95,6 +96,7 @@ def _bench(request: pytest.FixtureRequest) -> Bench:
         test_file=request.path,
         rerun=rerun_command(state, request.node.nodeid),
         compositions=state.compositions,
+        waiting=functools.partial(tell_waiting, request.config, case.name),
     )
 
 
