@@ -73,7 +73,19 @@ class History:
         for text, run_id in self._rows(f"{query} ORDER BY started_at, run_id", wanted):
             yield RunRecord.from_json(text, origin=f"{self.path}: run {run_id}")
 
-    def _rows(self, query: str, values: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+    def latest(self, case: str, *, runner: str, count: int) -> list[RunRecord]:
+        """Return the last `count` runs of a case, by its whole id, on a runner; the newest first.
+
+        Raises:
+            HistoryError: there is no such file, or it is no database of this kind.
+        """
+        query = "SELECT record, run_id FROM runs WHERE name = ? AND runner = ? ORDER BY started_at DESC, run_id LIMIT ?"
+        return [
+            RunRecord.from_json(text, origin=f"{self.path}: run {run_id}")
+            for text, run_id in self._rows(query, (case, runner, count))
+        ]
+
+    def _rows(self, query: str, values: tuple[str | int, ...] = ()) -> list[tuple[str, str]]:
         if not self.path.is_file():
             raise HistoryError(f"{self.path}: no such history: runs make it when they end; --file names another one")
         with self._opened("read") as database:

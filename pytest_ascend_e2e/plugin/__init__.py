@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ..errors import E2EError
-from . import collection, guard, junit, signals
+from . import collection, guard, junit, scheduling, signals
 from .concluding import conclude
 from .fixtures import _bench as _bench
 from .fixtures import geometry3k, gsm8k, layout, model_path, npus, run, train
@@ -23,7 +24,9 @@ from .planning import write_plans
 from .state import STATE_KEY, environment, make_state, state_of
 
 if TYPE_CHECKING:
-    from xdist.workermanage import WorkerController  # xdist may be switched off
+    from xdist.remote import Producer  # xdist may be switched off
+    from xdist.scheduler import Scheduling
+    from xdist.workermanage import WorkerController
 
 __all__ = ["geometry3k", "gsm8k", "layout", "model_path", "npus", "run", "train"]
 
@@ -41,16 +44,27 @@ def pytest_configure(config: pytest.Config) -> None:
     except E2EError as error:
         raise pytest.UsageError(str(error)) from error
     signals.end_on_sigterm(config)
-    if not hasattr(config, "workerinput"):
+    worker = getattr(config, "workerinput", None)
+    if worker is None:
         config.pluginmanager.register(Controller(config), "ascend_e2e_controller")
+    elif scheduling.CASES_DIR in worker:
+        own = scheduling.Worker(Path(worker[scheduling.CASES_DIR]), worker["workerid"])
+        config.pluginmanager.register(own, "ascend_e2e_worker")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
-    """Tell an xdist worker which runner was found, so that devices are asked once."""
+    """Tell an xdist worker which runner was found, so that devices are asked once, and where its cases are wanted."""
     state = state_of(node.config)
+    scheduling.tell_worker(node)
     node.workerinput["e2e_runner"] = state.runner.name if state.runner else ""
     node.workerinput["e2e_runner_origin"] = state.runner_origin
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    """Hand out the tests of an xdist session, unless it was told how to (`--dist`)."""
+    return scheduling.make_scheduler(config, log) if scheduling.is_scheduling(config) else None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -87,6 +101,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Keep the case with its item, and give a nightly case the marker `nightly`."""
     collection.keep_case(item)
+
+
+@pytest.hookimpl(tryfirst=True, specname="pytest_collection_modifyitems")
+def pytest_collection_sort_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the largest case first, before pytest and other plugins have their say about the order."""
+    scheduling.sort_cases(config, items)
 
 
 @pytest.hookimpl(trylast=True)

@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from ..errors import E2EError
+from ..errors import E2EError, RunnerError
 from ..session import Case
 from .guard import CASE_PROPERTY
 from .markers import CASE_KEY, QUARANTINE_KEY, case_of, quarantine_of
@@ -29,7 +29,11 @@ def check_marker(metafunc: pytest.Metafunc) -> None:
     problems = []
     for name in case.runners:
         try:
-            catalogue.get(name)
+            runner = catalogue.get(name)
+            if case.devices is not None and case.devices > runner.devices:
+                raise RunnerError(
+                    f"devices={case.devices}: the runner {name} has {runner.devices}; take fewer, or name a larger one"
+                )
         except E2EError as error:
             problems += [f"@{case.tier.value} of {case.name}: {problem}" for problem in error.problems]
     if problems:
@@ -71,7 +75,7 @@ def skip_other_runners(items: list[pytest.Item], state: State) -> None:
 
 
 def _not_served(case: Case, state: State) -> str:
-    needs = " or ".join(f"{name} ({state.catalogue.get(name).devices} devices)" for name in case.runners)
+    needs = " or ".join(f"{name} ({case.share_of(state.catalogue.get(name)).devices} devices)" for name in case.runners)
     name = "no runner" if state.runner is None else state.runner.name
     return f"needs {needs}; this session runs on {name} ({state.runner_origin})"
 

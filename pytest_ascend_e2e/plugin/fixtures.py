@@ -5,6 +5,7 @@ Must not know: how any of it is done; `session/` does it.
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Iterator
 
@@ -17,7 +18,7 @@ from ..runners import Lease, Runner
 from ..session import Bench, Case, Run
 from .markers import CASE_KEY
 from .planning import plan_case
-from .progress import Progress
+from .progress import Progress, tell_waiting
 from .state import State, environment, state_of
 
 RUNS_KEY = pytest.StashKey[list[Run]]()
@@ -74,10 +75,13 @@ def case_of_item(request: pytest.FixtureRequest) -> Case:
 
 
 def runner_of(case: Case, state: State) -> Runner:
-    """Return the runner that the case runs on in this session."""
-    if state.runner is not None:
-        return state.runner
-    return state.catalogue.get(case.runners[0])
+    """Return the runner that the case runs on in this session, with as many devices as the case takes."""
+    return case.share_of(host_of(case, state))
+
+
+def host_of(case: Case, state: State) -> Runner:
+    """Return the whole runner that the case runs on in this session."""
+    return state.catalogue.get(case.runners[0]) if state.runner is None else state.runner
 
 
 @pytest.fixture
@@ -87,10 +91,12 @@ def _bench(request: pytest.FixtureRequest) -> Bench:
     return Bench(
         settings=state.settings,
         runner=runner_of(case, state),
+        host_devices=host_of(case, state).devices,
         environ=environment(),
         test_file=request.path,
         rerun=rerun_command(state, request.node.nodeid),
         compositions=state.compositions,
+        waiting=functools.partial(tell_waiting, request.config, case.name),
     )
 
 
@@ -123,7 +129,7 @@ def run(request: pytest.FixtureRequest, train: Trainer) -> Run:
 
 @pytest.fixture
 def npus(request: pytest.FixtureRequest, train: Trainer, _bench: Bench) -> Iterator[Lease]:
-    """The devices of the case's runner, held for the whole test; trainings of the test use them."""
+    """The devices of the case, held for the whole test; trainings of the test use them."""
     state, case = state_of(request.config), case_of_item(request)
     if state.is_plan:
         pytest.skip(f"planned, not run: takes {runner_of(case, state).devices} devices")

@@ -26,6 +26,7 @@ def npu_nightly(
     runner: str | tuple[str, ...] | object = _NOT_GIVEN,
     recipe: Recipe | SFT | object = _NOT_GIVEN,
     nodes: int | object = _NOT_GIVEN,
+    devices: int | object = _NOT_GIVEN,
     timeout: float | str | object = _NOT_GIVEN,
     silence: float | str | object = _NOT_GIVEN,
     estimate: float | str | object = _NOT_GIVEN,
@@ -38,6 +39,7 @@ def npu_nightly(
         runner: name of the kind of machine, or a tuple of which any will do.
         recipe: what to train; left out where the test builds its recipes itself and trains them with `train`.
         nodes: number of hosts.
+        devices: how many of the runner's devices the case takes; left out, it takes all of them.
         timeout: longest time of one training: seconds, or a text such as "3h".
         silence: longest time without a sign of life.
         estimate: how long the case is expected to hold its devices.
@@ -47,6 +49,7 @@ def npu_nightly(
         "runner": runner,
         "recipe": recipe,
         "nodes": nodes,
+        "devices": devices,
         "timeout": timeout,
         "silence": silence,
         "estimate": estimate,
@@ -60,6 +63,7 @@ def npu_e2e(
     runner: str | tuple[str, ...] | object = _NOT_GIVEN,
     recipe: Recipe | SFT | object = _NOT_GIVEN,
     nodes: int | object = _NOT_GIVEN,
+    devices: int | object = _NOT_GIVEN,
     timeout: float | str | object = _NOT_GIVEN,
     silence: float | str | object = _NOT_GIVEN,
     estimate: float | str | object = _NOT_GIVEN,
@@ -70,6 +74,7 @@ def npu_e2e(
         "runner": runner,
         "recipe": recipe,
         "nodes": nodes,
+        "devices": devices,
         "timeout": timeout,
         "silence": silence,
         "estimate": estimate,
@@ -111,9 +116,10 @@ def _mark(name: str, misplaced: tuple[object, ...], given: dict[str, object]) ->
 
 def declare_markers(config: pytest.Config) -> None:
     """Make the markers known, so that --strict-markers accepts them."""
+    arguments = "runner, recipe=None, nodes=1, devices=None, timeout=None, silence=None, estimate=None"
     for line in (
-        "npu_nightly(runner, recipe=None, nodes=1, timeout=None, silence=None, estimate=None): a nightly case; implies nightly",
-        "npu_e2e(runner, recipe=None, nodes=1, timeout=None, silence=None, estimate=None): a case of the pull-request tier",
+        f"npu_nightly({arguments}): a nightly case; implies nightly",
+        f"npu_e2e({arguments}): a case of the pull-request tier",
         "nightly: set by npu_nightly",
         "quarantine(reason, owner, issue, until): a case that is off, and the last day on which it may be",
     ):

@@ -22,6 +22,7 @@ from ..runners import DEFAULT_LOCK_DIR
 from ..session import Settings, changes_of
 
 PROGRESS = ("auto", "live", "lines", "off")
+ORDERS = ("largest-first", "collected")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,10 +115,14 @@ def _hours(text: str) -> float:
     return hours
 
 
-def _progress(text: str) -> str:
-    if text not in PROGRESS:
-        raise ValueError(f"{text!r} cannot be used: expected one of {', '.join(PROGRESS)}")
+def _one_of(text: str, *, words: Sequence[str]) -> str:
+    if text not in words:
+        raise ValueError(f"{text!r} cannot be used: expected one of {', '.join(words)}")
     return text
+
+
+_progress = functools.partial(_one_of, words=PROGRESS)
+_order = functools.partial(_one_of, words=ORDERS)
 
 
 OPTIONS = (
@@ -172,6 +177,10 @@ OPTIONS = (
     Option(
         name="set", read=_changes, default=None, metavar="KEY=VALUE", is_repeatable=True,
         help="override of verl's configuration, over every recipe; may be given several times",
+    ),
+    Option(
+        name="order", read=_order, default="largest-first", metavar="ORDER",
+        help="order of the cases: largest-first (by devices and expected duration; with -n, as the devices allow) or collected",
     ),
     Option(
         name="progress", read=_progress, default="auto", metavar="MODE",

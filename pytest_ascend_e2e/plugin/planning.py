@@ -15,6 +15,7 @@ from ..errors import E2EError, PreflightError
 from ..preflight import Plan
 from ..recipe import SFT, Recipe
 from ..report import PlanRow, plan_table, plan_text
+from ..runners import Runner
 from ..session import Bench, Case
 from .guard import PLAN_PROPERTY, PLAN_ROW_PROPERTY
 from .markers import CASE_KEY, QUARANTINE_KEY
@@ -49,8 +50,8 @@ def runners_of(case: Case, state: State) -> Sequence[str]:
 
 def _plan_on(name: str, item: pytest.Item, case: Case, recipe: Recipe | SFT, state: State) -> Plan:
     """Judge a recipe on one runner and keep what a reader wants of it."""
-    runner = state.catalogue.get(name)
-    plan, command = _bench(name, item, state).plan(case, recipe)
+    runner = case.share_of(state.catalogue.get(name))
+    plan, command = _bench(runner, item, state).plan(case, recipe)
     text = plan_text(
         case.name,
         runner=name,
@@ -80,10 +81,10 @@ def _plan_on(name: str, item: pytest.Item, case: Case, recipe: Recipe | SFT, sta
     return plan
 
 
-def _bench(name: str, item: pytest.Item, state: State) -> Bench:
+def _bench(runner: Runner, item: pytest.Item, state: State) -> Bench:
     return Bench(
         settings=state.settings,
-        runner=state.catalogue.get(name),
+        runner=runner,
         environ=environment(),
         test_file=item.path,
         rerun="",
@@ -103,7 +104,7 @@ def _compose_suite(item: pytest.Item, state: State) -> None:
             continue
         for name in runners_of(case, state):
             try:
-                requests.append(_bench(name, other, state).draft(case, case.recipe).request)
+                requests.append(_bench(case.share_of(state.catalogue.get(name)), other, state).draft(case, case.recipe).request)
             except E2EError:
                 continue  # told when the case itself is judged
     state.compositions.prepare(requests)

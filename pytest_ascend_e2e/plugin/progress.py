@@ -13,7 +13,8 @@ from typing import final
 
 import pytest
 
-from ..report import progress_line
+from ..report import progress_line, waiting_lines
+from ..runners import Waiting
 from .state import state_of
 
 QUIET_EVERY_S = 30.0
@@ -30,7 +31,7 @@ class Progress:
         self._mode = ("live" if is_terminal else "lines") if mode == "auto" else mode
         if self._terminal is None or hasattr(item.config, "workerinput"):
             self._mode = "off"
-        self._capture = item.config.pluginmanager.get_plugin("capturemanager")
+        self._config = item.config
         self._name, self._steps = name.rsplit("::", 1)[-1], steps
         self._started = self._shown = time.monotonic()
         self._first_step_s: float | None = None
@@ -65,8 +66,24 @@ class Progress:
                 self._terminal.write_line(line)
 
     def _uncaptured(self) -> AbstractContextManager[None]:
-        """Lift pytest's capture for a moment: a test is being set up or run, and its output is not ours."""
-        if self._capture is None:
-            return nullcontext()
-        lifted: AbstractContextManager[None] = self._capture.global_and_fixture_disabled()
-        return lifted
+        return _uncaptured(self._config)
+
+
+def tell_waiting(config: pytest.Config, name: str, waiting: Waiting) -> None:
+    """Show what a case waits for that has no devices yet, unless nothing is to be shown."""
+    terminal: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is None or hasattr(config, "workerinput") or state_of(config).found["progress"].text == "off":
+        return
+    with _uncaptured(config):
+        terminal.ensure_newline()
+        for line in waiting_lines(name.rsplit("::", 1)[-1], waiting):
+            terminal.write_line(line)
+
+
+def _uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
+    """Lift pytest's capture for a moment: a test is being set up or run, and its output is not ours."""
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    if capture is None:
+        return nullcontext()
+    lifted: AbstractContextManager[None] = capture.global_and_fixture_disabled()
+    return lifted

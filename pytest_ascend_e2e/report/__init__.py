@@ -9,7 +9,7 @@ from .failure import checks_table, failure_text, headline, retried_line
 from .history import history_text
 from .junit import PREFIX, Property, properties
 from .plan import PlanRow, device_hours, plan_table, plan_text
-from .progress import progress_line
+from .progress import progress_line, waiting_lines
 from .tables import number, table
 
 __all__ = [
@@ -28,4 +28,5 @@ __all__ = [
     "properties",
     "retried_line",
     "table",
+    "waiting_lines",
 ]

@@ -1,13 +1,14 @@
-"""One line about a training under way: step, reward, tokens per second, time left.
+"""What is shown of a case that is not done: of a training its step, reward, speed and time left; before it, what it waits for.
 
-Must not know: where the line is shown or how often.
+Must not know: where a line is shown or how often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ..deadline import format_duration
+from ..runners import Waiting
 
 
 def progress_line(
@@ -28,3 +29,20 @@ def progress_line(
         left_s = (elapsed_s - first_step_s) / (step - 1) * (steps - step)
         parts.append(f"{format_duration(left_s)} left")
     return ", ".join(parts)
+
+
+def waiting_lines(name: str, waiting: Waiting) -> Iterator[str]:
+    """Yield what a case waits for that has no devices yet: how many, and who has or wants them, devices of one holder together."""
+    yield f"{name} waits for {waiting.count} of {waiting.pool} devices: {waiting.head}"
+    users: dict[str, list[str]] = {}
+    others = []
+    for line in waiting.lines():
+        head, _, rest = line.partition(": ")
+        if head.startswith("device "):
+            users.setdefault(rest, []).append(head.removeprefix("device "))
+        else:
+            others.append(line)
+    for who, numbers in users.items():
+        yield f"  device{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}: {who}"
+    for line in others:
+        yield f"  {line}"

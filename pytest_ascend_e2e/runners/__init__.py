@@ -5,7 +5,9 @@ from .devices import MASK, Device, FoundDevices, find_devices, pick_runner, read
 from .leases import DevicePool, Lease, Slot, simulated_slots
 from .locks import DEFAULT_LOCK_DIR, LockDirectory
 from .npu_smi import NpuDevice, NpuProcess, NpuSmi, parse_npu_smi
+from .occupancy import occupation, occupied_devices
 from .ports import PortLease, PortPool
+from .waiting import Waiting, holder_of, tickets_of
 
 __all__ = [
     "DEFAULT_LOCK_DIR",
@@ -23,10 +25,15 @@ __all__ = [
     "PortPool",
     "Runner",
     "Slot",
+    "Waiting",
     "find_devices",
+    "holder_of",
     "load_catalogue",
+    "occupation",
+    "occupied_devices",
     "parse_npu_smi",
     "pick_runner",
     "read_npu_smi",
     "simulated_slots",
+    "tickets_of",
 ]

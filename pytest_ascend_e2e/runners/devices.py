@@ -20,7 +20,7 @@ from pathlib import Path
 from ..errors import RunnerError
 from .catalogue import Catalogue, Runner
 from .leases import Slot
-from .npu_smi import NpuDevice, NpuSmi, parse_npu_smi
+from .npu_smi import NpuDevice, NpuProcess, NpuSmi, parse_npu_smi
 
 MASK = "ASCEND_RT_VISIBLE_DEVICES"
 
@@ -35,7 +35,8 @@ class Device:
     """One NPU as a program of this process would see it.
 
     `id` is what ASCEND_RT_VISIBLE_DEVICES takes. `number` names the die on the whole host, `card` groups the dies of a card. `chip`
-    and `health` are empty, `memory_gb` is None where only a device node was found.
+    and `health` are empty, `memory_gb` is None where only a device node was found. `used_mb` and `processes` are what npu-smi
+    showed.
     """
 
     id: int
@@ -44,6 +45,13 @@ class Device:
     chip: str = ""
     health: str = ""
     memory_gb: float | None = None
+    used_mb: int | None = None
+    processes: tuple[NpuProcess, ...] = ()
+
+    @property
+    def lock_name(self) -> str:
+        """The name of its lock, which is the same in every container of the host."""
+        return f"npu-{self.number}"
 
     @property
     def is_fit(self) -> bool:
@@ -72,7 +80,7 @@ class FoundDevices:
     @property
     def slots(self) -> tuple[Slot, ...]:
         """The devices as a pool takes them."""
-        return tuple(Slot(id=device.id, card=device.card, lock_name=f"npu-{device.number}") for device in self.devices)
+        return tuple(Slot(id=device.id, card=device.card, lock_name=device.lock_name) for device in self.devices)
 
 
 def find_devices(environ: Mapping[str, str], *, dev_dir: Path = Path("/dev"), timeout_s: float = 30.0) -> FoundDevices:
@@ -176,6 +184,8 @@ def _from_npu_smi(smi: NpuSmi) -> tuple[Device, ...]:
             chip=_chip(die),
             health=die.health,
             memory_gb=None if die.hbm_total_mb is None else die.hbm_total_mb / 1024,
+            used_mb=die.hbm_used_mb,
+            processes=die.processes,
         )
         for rank, die in enumerate(ordered)
     )

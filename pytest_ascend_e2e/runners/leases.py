@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
 from ..deadline import Deadline, format_duration
 from ..errors import LeaseError
 from .locks import Holder, LockDirectory, free
+from .waiting import Waiting, holder_of, tickets_of
 
 _MUTEX = "devices.mutex"
-_TICKET = re.compile(r"ticket-(\d{10,})-[0-9a-f]{8}")
+_DESCRIBING_S = 30.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,16 +73,23 @@ class DevicePool:
 
     Pools of other processes on the same lock directory may hold more, fewer or other devices: a request waits only for earlier ones
     that could take a device of its own pool.
+
+    `occupied` tells, by id, which devices somebody uses who has no lease, and how; it may take seconds. Such a device is not taken,
+    and a request that only waits for such a device lets later ones pass.
     """
 
     slots: Sequence[Slot]
     locks: LockDirectory = field(default_factory=LockDirectory)
     poll_s: float = 0.2
+    occupied: Callable[[], Mapping[int, str]] | None = None
+    look_every_s: float = 5.0
+    tell_every_s: float = 60.0
 
-    def lease(self, count: int, *, deadline: Deadline, owner: str) -> Lease:
+    def lease(self, count: int, *, deadline: Deadline, owner: str, tell: Callable[[Waiting], None] | None = None) -> Lease:
         """Return `count` devices as soon as it is this request's turn; none is taken before all are free.
 
-        Whole cards are preferred; single dies come from cards that are in use already. `owner` is what others read who wait.
+        Whole cards are preferred; single dies come from cards that are in use already. `owner` is what others read who wait; `tell`
+        is told what this request waits for, when it begins to and from time to time.
 
         Raises:
             LeaseError: the pool never has as many, or the deadline passed; the message names who holds and who waits for what.
@@ -91,43 +98,67 @@ class DevicePool:
             ids = ", ".join(str(slot.id) for slot in self.slots) or "none"
             raise LeaseError(f"{count} devices cannot be leased for {owner!r}: the pool has {len(self.slots)} (devices: {ids})")
         self.locks.prepare()
+        telling = Deadline.after(0.0, name="telling", clock=deadline.clock)
         with self._ticket(count, deadline, owner) as ticket:
             while True:
-                with self.locks.mutex(_MUTEX, deadline):
-                    ahead = self._ahead_of(ticket)
-                    lease = None if ahead else self._take(count, owner)
-                    is_over = lease is None and deadline.is_over()
-                    held = self._held() if is_over else {}
+                lease, ahead = self._try(ticket, deadline)
                 if lease is not None:
                     return lease
-                if is_over:
-                    raise LeaseError(*self._refusal(count, deadline, owner, held=held, ahead=ahead))
+                is_over = deadline.is_over()
+                if is_over or (tell is not None and telling.is_over()):
+                    waiting = self._waiting(ticket, ahead)
+                    if is_over:
+                        raise LeaseError(*_refusal(waiting, deadline, owner))
+                    if tell is not None:
+                        tell(waiting)
+                    telling = Deadline.after(self.tell_every_s, name="telling", clock=deadline.clock)
                 self.locks.sleep(min(self.poll_s, deadline.remaining_s()))
 
+    def _try(self, ticket: _Ticket, deadline: Deadline) -> tuple[Lease | None, list[Holder | None]]:
+        """Return the lease if it is this request's turn and as many devices are free; and who stands before it."""
+        with self.locks.mutex(_MUTEX, deadline):
+            ahead = self._ahead_of(ticket.name)
+            if ahead:
+                return None, ahead
+            if self.occupied is None:
+                return self._take(ticket.count, ticket.owner, without={}), ahead
+            idle = self._idle()
+        # Outside of the mutex, since it may take seconds. Nobody has a lease of these, so what is seen there is no run of ours.
+        self._look(ticket, idle)
+        with self.locks.mutex(_MUTEX, deadline):
+            ticket.step_aside(is_aside=len(self.slots) - len(ticket.foreign) < ticket.count)
+            return self._take(ticket.count, ticket.owner, without=ticket.foreign), ahead
+
+    def _waiting(self, ticket: _Ticket, ahead: Sequence[Holder | None]) -> Waiting:
+        # Not the deadline of the request: it may be over, and this is what its error is made of.
+        with self.locks.mutex(_MUTEX, Deadline.after(_DESCRIBING_S, name="describing who holds what")):
+            held = self._held()
+        return Waiting(count=ticket.count, pool=len(self.slots), held=held, foreign=ticket.foreign, ahead=ahead)
+
     @contextlib.contextmanager
-    def _ticket(self, count: int, deadline: Deadline, owner: str) -> Iterator[str]:
+    def _ticket(self, count: int, deadline: Deadline, owner: str) -> Iterator[_Ticket]:
         """Stand in the queue: a file whose number is the place, and whose lock tells that its holder still waits."""
         with self.locks.mutex(_MUTEX, deadline):
-            last = max((number for number, _ in self._tickets()), default=0)
+            last = max((number for number, _ in tickets_of(self.locks)), default=0)
             name = f"ticket-{last + 1:010d}-{secrets.token_hex(4)}"
             descriptor = self.locks.lock_new(name)
-            self.locks.write_holder(descriptor, owner, count=count, among=[slot.lock_name for slot in self.slots])
+            among = tuple(slot.lock_name for slot in self.slots)
+            looking = Deadline.after(0.0, name="looking", clock=deadline.clock)
+            ticket = _Ticket(
+                name=name, descriptor=descriptor, owner=owner, count=count, among=among, locks=self.locks, looking=looking
+            )
+            ticket.write()
         try:
-            yield name
+            yield ticket
         finally:
             self.locks.remove(name)
             free(descriptor)
-
-    def _tickets(self) -> list[tuple[int, str]]:
-        """Return the tickets by place, also those whose holder was killed."""
-        matches = (_TICKET.fullmatch(path.name) for path in self.locks.path.iterdir())
-        return sorted((int(match[1]), match[0]) for match in matches if match)
 
     def _ahead_of(self, ticket: str) -> list[Holder | None]:
         """Return who came earlier, still waits, and could take a device of this pool."""
         own = {slot.lock_name for slot in self.slots}
         ahead = []
-        for _, name in self._tickets():
+        for _, name in tickets_of(self.locks):
             if name == ticket:
                 break
             descriptor = self.locks.try_lock(name)
@@ -140,13 +171,28 @@ class DevicePool:
                 ahead.append(holder)
         return ahead
 
-    def _take(self, count: int, owner: str) -> Lease | None:
+    def _idle(self) -> tuple[int, ...]:
+        """Return the devices that nobody has leased."""
+        held = self._held()
+        return tuple(slot.id for slot in self.slots if slot.id not in held)
+
+    def _look(self, ticket: _Ticket, idle: tuple[int, ...]) -> None:
+        """Find out which of the devices without a lease are in use all the same, when others are idle, or after a while."""
+        if not idle:
+            ticket.foreign = {}
+        elif self.occupied is not None and (idle != ticket.seen_idle or ticket.looking.is_over()):
+            occupied = self.occupied()
+            ticket.foreign = {number: occupied[number] for number in idle if number in occupied}
+            ticket.seen_idle = idle
+            ticket.looking = Deadline.after(self.look_every_s, name="looking", clock=ticket.looking.clock)
+
+    def _take(self, count: int, owner: str, *, without: Mapping[int, str]) -> Lease | None:
         """Lock `count` devices if as many are free, else none; under the mutex, so that nobody sees one locked for a try."""
         taken: dict[int, int] = {}
         chosen: tuple[Slot, ...] = ()
         try:
             for slot in self.slots:
-                descriptor = self.locks.try_lock(slot.lock_name)
+                descriptor = None if slot.id in without else self.locks.try_lock(slot.lock_name)
                 if descriptor is not None:
                     taken[slot.id] = descriptor
             chosen = choose(count, [slot for slot in self.slots if slot.id in taken], self.slots)
@@ -161,25 +207,45 @@ class DevicePool:
     def _held(self) -> dict[int, Holder | None]:
         held: dict[int, Holder | None] = {}
         for slot in self.slots:
-            descriptor = self.locks.try_lock(slot.lock_name)
-            if descriptor is None:
-                held[slot.id] = self.locks.read_holder(slot.lock_name)
-            else:
-                free(descriptor)
+            is_held, holder = holder_of(self.locks, slot.lock_name)
+            if is_held:
+                held[slot.id] = holder
         return held
 
-    def _refusal(
-        self, count: int, deadline: Deadline, owner: str, *, held: Mapping[int, Holder | None], ahead: Sequence[Holder | None]
-    ) -> Iterator[str]:
-        yield (
-            f"{count} of {len(self.slots)} devices could not be leased for {owner!r} within {format_duration(deadline.limit_s)}"
-            f" ({deadline.name}): {len(self.slots) - len(held)} free, {len(ahead)} earlier requests waiting;"
-            " wait longer, or end what holds them:"
-        )
-        for number, holder in held.items():
-            yield f"device {number}: held by {holder or 'a process that left no name'}"
-        for waiting in ahead:
-            yield f"waiting for {waiting.count} devices: {waiting}" if waiting else "waiting: a process that left no name"
+
+@dataclass(slots=True, kw_only=True)
+class _Ticket:
+    """A place in the queue, and what its holder has seen of the devices."""
+
+    name: str
+    descriptor: int
+    owner: str
+    count: int
+    among: tuple[str, ...]
+    locks: LockDirectory
+    looking: Deadline
+    is_aside: bool = False
+    seen_idle: tuple[int, ...] = ()
+    foreign: Mapping[int, str] = field(default_factory=dict)
+
+    def write(self) -> None:
+        """Write down what this request waits for; nobody waits for one that stands aside."""
+        self.locks.write_holder(self.descriptor, self.owner, count=self.count, among=() if self.is_aside else self.among)
+
+    def step_aside(self, *, is_aside: bool) -> None:
+        """Let later requests pass, or no longer; the place is kept."""
+        if is_aside != self.is_aside:
+            self.is_aside = is_aside
+            self.write()
+
+
+def _refusal(waiting: Waiting, deadline: Deadline, owner: str) -> Iterator[str]:
+    yield (
+        f"{waiting.count} of {waiting.pool} devices could not be leased for {owner!r} within"
+        f" {format_duration(deadline.limit_s)} ({deadline.name}): {waiting.head};"
+        " wait longer, or end what holds them:"
+    )
+    yield from waiting.lines()
 
 
 def choose(count: int, idle: Sequence[Slot], pool: Iterable[Slot]) -> tuple[Slot, ...]:

@@ -8,12 +8,14 @@ from .case import Case, Tier, case_from_arguments
 from .changes import changes_of
 from .compositions import Compositions
 from .confirming import confirmation, with_another_seed
+from .durations import expected_duration_s
 from .existing import ExistingRun, read_run
 from .judging import GROUPS, Demands, demands_of, judge_again
 from .published import PublishedCase, published_baselines, published_cases
 from .quarantine import Quarantine, quarantine_from_arguments
 from .recording import FALSE_ALARMS, METRICS, Change, changes, record_baseline
 from .run import Run
+from .schedule import Job, largest_first, lower_bound_s, starts
 from .settings import Settings
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "Compositions",
     "Demands",
     "ExistingRun",
+    "Job",
     "PublishedCase",
     "Quarantine",
     "Run",
@@ -37,13 +40,17 @@ __all__ = [
     "changes_of",
     "confirmation",
     "demands_of",
+    "expected_duration_s",
     "judge_again",
+    "largest_first",
+    "lower_bound_s",
     "published_baselines",
     "published_cases",
     "quarantine_from_arguments",
     "read_baselines",
     "read_run",
     "record_baseline",
+    "starts",
     "with_another_seed",
     "write_baselines",
 ]

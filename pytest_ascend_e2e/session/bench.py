@@ -6,9 +6,10 @@ Must not know: pytest, or how anything is shown.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +23,17 @@ from ..launch import Command, simulation_env, simulation_overrides
 from ..models import find_model, make_tiny
 from ..preflight import Plan, judge
 from ..recipe import SFT, Inputs, Recipe, to_environment
-from ..runners import DevicePool, Lease, LockDirectory, Runner, Slot, find_devices, simulated_slots
+from ..runners import (
+    DevicePool,
+    Lease,
+    LockDirectory,
+    Runner,
+    Slot,
+    Waiting,
+    find_devices,
+    occupied_devices,
+    simulated_slots,
+)
 from .baselines import find_baselines
 from .case import Case
 from .changes import changes_of
@@ -40,8 +51,9 @@ from .training import Observer, Training
 class Bench:
     """Where the cases of one test are planned and trained: a runner, the settings of the session, the caller's environment.
 
+    `runner` has as many devices as the case takes; `host_devices` is how many a simulated host has in all, where that is more.
     `test_file` is the file of the test, beside which baselines stand; `rerun` the shell command that repeats the test;
-    `compositions` what verl composed already in this session.
+    `compositions` what verl composed already in this session; `waiting` is told what a case waits for that has no devices yet.
     """
 
     settings: Settings
@@ -50,6 +62,8 @@ class Bench:
     test_file: Path
     rerun: str
     compositions: Compositions | None = None
+    host_devices: int | None = None
+    waiting: Callable[[Waiting], None] | None = field(default=None, repr=False)
 
     def dataset(self, name: str) -> PreparedDataset:
         """Return a prepared dataset, from the cache where it is there already.
@@ -99,14 +113,15 @@ class Bench:
         return plan, Command(argv=self._argv(plan), env=self._environment(recipe), cwd=Path.cwd())
 
     def lease(self, case: Case) -> Lease:
-        """Return all devices of this runner, as soon as they are free.
+        """Return as many devices as the case takes, as soon as they are free.
 
         Raises:
             LeaseError: they were not free in time; the message names who holds them.
         """
-        pool = DevicePool(slots=self._slots(), locks=LockDirectory(self.settings.lock_dir))
+        occupied = None if self.runner.simulated else functools.partial(occupied_devices, self.environ)
+        pool = DevicePool(slots=self._slots(), locks=LockDirectory(self.settings.lock_dir), occupied=occupied)
         deadline = Deadline.after(self.settings.lease_timeout_s, name="waiting for devices")
-        return pool.lease(self.runner.devices, deadline=deadline, owner=case.name)
+        return pool.lease(self.runner.devices, deadline=deadline, owner=case.name, tell=self.waiting)
 
     def train(self, case: Case, recipe: Recipe | SFT, *, lease: Lease | None = None, observe: Observer | None = None) -> Run:
         """Train a recipe and return the finished run, whichever way it ended.
@@ -183,4 +198,6 @@ class Bench:
         return {**simulation, **own, **({"PYTHONPATH": os.pathsep.join(places)} if places else {})}
 
     def _slots(self) -> tuple[Slot, ...]:
-        return simulated_slots(self.runner.devices) if self.runner.simulated else find_devices(self.environ).slots
+        if self.runner.simulated:
+            return simulated_slots(self.host_devices or self.runner.devices)
+        return find_devices(self.environ).slots

@@ -8,11 +8,12 @@ from __future__ import annotations
 import difflib
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..deadline import parse_duration
 from ..errors import E2EError
 from ..recipe import SFT, Recipe
+from ..runners import Runner
 
 
 class Tier(enum.Enum):
@@ -27,7 +28,8 @@ class Case:
     """A test that trains.
 
     `runners` holds the names of which any will do. `recipe` is None where the test builds its recipes itself. Durations are in
-    seconds; None means the session's setting. `estimate_s` is how long the case is expected to hold its devices.
+    seconds; None means the session's setting. `estimate_s` is how long the case is expected to hold its devices; `devices` is how
+    many of the runner's it takes on each node, None for all of them.
     """
 
     name: str
@@ -35,12 +37,17 @@ class Case:
     runners: tuple[str, ...]
     recipe: Recipe | SFT | None = None
     nodes: int = 1
+    devices: int | None = None
     timeout_s: float | None = None
     silence_s: float | None = None
     estimate_s: float | None = None
 
+    def share_of(self, runner: Runner) -> Runner:
+        """Return the runner as this case sees it: with as many devices as the case takes."""
+        return runner if self.devices is None else replace(runner, devices=self.devices)
 
-ARGUMENTS = ("runner", "recipe", "nodes", "timeout", "silence", "estimate")
+
+ARGUMENTS = ("runner", "recipe", "nodes", "devices", "timeout", "silence", "estimate")
 
 
 def case_from_arguments(name: str, tier: Tier, args: Sequence[object], kwargs: Mapping[str, object]) -> Case:
@@ -61,11 +68,10 @@ def case_from_arguments(name: str, tier: Tier, args: Sequence[object], kwargs: M
     recipe = kwargs.get("recipe")
     if recipe is not None and not isinstance(recipe, (Recipe, SFT)):
         problems.append(f"recipe={recipe!r} is a {type(recipe).__name__}; expected a Recipe(...) or an SFT(...)")
-    nodes = kwargs.get("nodes", 1)
-    if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
-        problems.append(f"nodes={nodes!r}: expected a whole number of 1 or more")
+    nodes = _count("nodes", kwargs.get("nodes", 1), problems)
+    devices = None if kwargs.get("devices") is None else _count("devices", kwargs["devices"], problems)
     timeout_s, silence_s, estimate_s = (_duration(key, kwargs.get(key), problems) for key in ("timeout", "silence", "estimate"))
-    if problems or not isinstance(nodes, int) or not (recipe is None or isinstance(recipe, (Recipe, SFT))):
+    if problems or not (recipe is None or isinstance(recipe, (Recipe, SFT))):
         raise E2EError(*(f"@{tier.value} of {name} {problem}" for problem in problems))
     return Case(
         name=name,
@@ -73,6 +79,7 @@ def case_from_arguments(name: str, tier: Tier, args: Sequence[object], kwargs: M
         runners=runners,
         recipe=recipe,
         nodes=nodes,
+        devices=devices,
         timeout_s=timeout_s,
         silence_s=silence_s,
         estimate_s=estimate_s,
@@ -89,6 +96,13 @@ def _runners(kwargs: Mapping[str, object], problems: list[str]) -> tuple[str, ..
     else:
         problems.append(f'runner={given!r}: expected the name of a runner such as "a3-16", or a tuple of names')
     return ()
+
+
+def _count(key: str, given: object, problems: list[str]) -> int:
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 1:
+        return given
+    problems.append(f"{key}={given!r}: expected a whole number of 1 or more")
+    return 1
 
 
 def _duration(key: str, given: object, problems: list[str]) -> float | None:
