@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from .composition import Composition, Request, compose_cases
-from .model_rules import ModelFacts, model_problems
+from .model_facts import ModelFacts, known_models
+from .model_rules import model_problems
 from .plan import Plan, judge
+from .rules import all_rules, rules_table
 from .sizes import batch_problems
 
-__all__ = ["Composition", "ModelFacts", "Plan", "Request", "batch_problems", "compose_cases", "judge", "model_problems"]
+__all__ = [
+    "Composition",
+    "ModelFacts",
+    "Plan",
+    "Request",
+    "all_rules",
+    "batch_problems",
+    "compose_cases",
+    "judge",
+    "known_models",
+    "model_problems",
+    "rules_table",
+]

@@ -117,14 +117,14 @@ def _sentence(problem: Mapping[str, Any], asked_by: str, verl: str) -> str:
     nearest = " or ".join(problem["nearest"])
     if kind == "unknown":
         advice = f"the nearest it has: {nearest}" if nearest else "leave it out, or append it with a + before its last name"
-        return f"{origin}: verl {verl} has no key {key}; {advice}"
+        return f"{origin}: verl {verl} has no key {key}; {advice} [K7]"
     if kind == "appendable":
         head, _, leaf = key.rpartition(".")
-        return f"{origin}: verl {verl} has {key} as a field that its YAML lacks; append it: '{head}.+{leaf}'"
+        return f"{origin}: verl {verl} has {key} as a field that its YAML lacks; append it: '{head}.+{leaf}' [K7]"
     if kind == "exists":
-        return f"{origin}: verl {verl} has the key {key} already; leave out the +"
+        return f"{origin}: verl {verl} has the key {key} already; leave out the + [K7]"
     if kind == "no-field":
         advice = f"the nearest it has: {nearest}" if nearest else "leave it out"
-        return f"{origin}: verl {verl} builds a dataclass there, which has no field for +{key}; {advice}"
+        return f"{origin}: verl {verl} builds a dataclass there, which has no field for +{key}; {advice} [K8]"
     text = " ".join(str(problem.get("text", "")).split())
     return f"{origin}: verl {verl} cannot compose this: {text}"

@@ -12,33 +12,31 @@ from typing import Any
 
 from ..deadline import Deadline
 from ..errors import LayoutError
-from ..recipe import GRPO, SFT, Inputs, Layout, Megatron, Override, Recipe, plan_layout, to_environment, to_overrides
+from ..recipe import GROUPING, GRPO, SFT, Inputs, Layout, Override, Recipe, plan_layout, to_environment, to_overrides
 from .composition import Composition, Request, compose_cases
-from .config_rules import Finding, config_findings
-from .model_rules import ModelFacts, model_problems
-from .sizes import batch_problems, sft_problems
+from .config_rules import config_findings
+from .findings import Finding, Values
+from .model_facts import ModelFacts, facts_of
+from .model_rules import model_findings, model_problems, unchecked
+from .role_rules import role_findings
+from .sizes import batch_problems, epoch_findings, sft_problems
 
 # One composition takes half a second and the start of the child a few; a host under load may need ten times that.
 _COMPOSITION_S = 180.0
-# Keys that verl 0.9.1 takes and its default trainer never reads.
-_UNREAD = {
-    "data.truncation": "prompts that are too long are dropped where filter_overlong_prompts is set, and cut otherwise",
-    "trainer.balance_batch": "the trainer always balances",
-    "skip.rollout": "the trainer reads skip.rollout_tq",
-    "algorithm.filter_groups.max_num_gen_batches": "the trainer reads max_inflight_gen_batches",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
     """What is known of a case before it runs.
 
-    `layout` is None where the sizes do not fill the devices. `composed` tells whether verl's own composition took the overrides,
-    None where it was not asked or verl is not installed (a warning says so then); `config` is what it made of them.
+    `layout` is None where the sizes do not fill the devices, `facts` where nothing is known of the model. `composed` tells whether
+    verl's own composition took the overrides, None where it was not asked or verl is not installed (a warning says so then);
+    `config` is what it made of them.
     """
 
     recipe: Recipe | SFT
     layout: Layout | None
+    facts: ModelFacts | None
     overrides: tuple[Override, ...]
     environment: Mapping[str, str]
     problems: tuple[str, ...] = ()
@@ -65,7 +63,9 @@ class Plan:
         """Return the plan with what verl's own composition said."""
         if not composition.is_checked:
             return replace(self, warnings=(*self.warnings, composition.reason), composed=None)
-        found = config_findings(dict(leaves(composition.config or {})), _origins(self.overrides))
+        values = Values(flat=dict(leaves(composition.config or {})), origins=_origins(self.overrides))
+        # A configuration that could not be composed whole says nothing of what is not in it.
+        found = _findings(self.recipe, self.facts, values, is_whole=not composition.problems)
         return replace(
             self,
             problems=_united(self.problems, composition.problems, _texts(found, is_error=True)),
@@ -89,8 +89,8 @@ def judge(
     """Return the plan of a recipe on `nodes` nodes of `devices` devices each.
 
     `inputs` left out are the names of model and dataset, which is enough to judge; `model_config` is the model's `config.json`,
-    where it is at hand. With `python` given, verl's own composition is asked, in a child process of it; for many cases one child
-    is faster: `compose_cases` with the requests of all plans, then `with_composition`.
+    where it is at hand; else a table of known models is asked. With `python` given, verl's own composition is asked, in a child
+    process of it; for many cases one child is faster: `compose_cases` with the requests of all plans, then `with_composition`.
 
     Raises:
         RecipeError: `extra` is misspelled.
@@ -105,17 +105,20 @@ def judge(
         problems += error.problems
     else:
         problems += batch_problems(recipe, layout) if isinstance(recipe, Recipe) else sft_problems(recipe, layout)
-    if model_config is not None:
-        problems += model_problems(recipe, ModelFacts.from_config(model_config))
+    facts = facts_of(recipe.model, model_config)
+    if facts is not None:
+        problems += model_problems(recipe, facts)
     overrides = to_overrides(recipe, asked, extra)
-    found = config_findings({override.key: override.value for override in overrides}, _origins(overrides))
+    values = Values(flat={override.key: override.value for override in overrides}, origins=_origins(overrides))
+    found = _findings(recipe, facts, values, is_whole=False)
     plan = Plan(
         recipe=recipe,
         layout=layout,
+        facts=facts,
         overrides=overrides,
         environment=to_environment(recipe),
         problems=_united(problems, _texts(found, is_error=True)),
-        warnings=_united(_warnings(recipe, overrides) if isinstance(recipe, Recipe) else (), _texts(found, is_error=False)),
+        warnings=_united(_warnings(recipe, facts), _texts(found, is_error=False)),
     )
     if python is None:
         return plan
@@ -157,20 +160,29 @@ def _placeholders(recipe: Recipe | SFT, devices: int, nodes: int) -> Inputs:
     )
 
 
-def _warnings(recipe: Recipe, overrides: tuple[Override, ...]) -> Iterator[str]:
-    algorithm, engine = recipe.algorithm, recipe.engine
-    if isinstance(algorithm, GRPO) and recipe.rollout.n == 1:
-        yield f"rollout.n: 1 response to a prompt leaves {algorithm.estimator} no group to compare with"
+def _findings(recipe: Recipe | SFT, facts: ModelFacts | None, values: Values, *, is_whole: bool) -> list[Finding]:
+    """Return what the rules say of verl's keys: of a whole configuration, or of overrides alone."""
+    found = config_findings(values)
+    if facts is not None:
+        found += model_findings(recipe, facts, values)
+    if isinstance(recipe, Recipe):
+        found += [*epoch_findings(recipe, values), *role_findings(values, recipe.meant_differences, is_whole=is_whole)]
+    return found
+
+
+def _warnings(recipe: Recipe | SFT, facts: ModelFacts | None) -> Iterator[str]:
+    not_checked = unchecked(recipe, facts)
+    if not_checked is not None:
+        yield not_checked
+    if isinstance(recipe, SFT):
+        return
+    algorithm = recipe.algorithm
+    if isinstance(algorithm, GRPO) and algorithm.estimator in GROUPING and recipe.rollout.n == 1:
+        yield f"rollout.n: 1 response to a prompt leaves {algorithm.estimator} no group to compare with [K20]"
     if algorithm.use_kl_loss and algorithm.use_kl_in_reward:
-        yield "algorithm: both use_kl_loss and use_kl_in_reward are set, so the KL to the reference counts twice"
-    if isinstance(engine, Megatron) and engine.vanilla_mbridge:
-        yield "engine.vanilla_mbridge: verl will remove the old bridge; False needs the package megatron.bridge"
+        yield "algorithm: both use_kl_loss and use_kl_in_reward are set, so the KL to the reference counts twice [K3]"
     if recipe.train_batch_size % recipe.mini_batch_size:
         yield (
             f"train_batch_size: {recipe.train_batch_size} is no multiple of ppo_mini_batch_size = {recipe.mini_batch_size}, "
-            "so verl fills the last mini-batch with samples that do not count"
+            "so verl fills the last mini-batch with samples that do not count [B11]"
         )
-    for override in overrides:
-        for key, instead in _UNREAD.items():
-            if override.origin.startswith("overrides") and (override.key == key or override.key.startswith(f"{key}.")):
-                yield f"{override.origin}: verl's trainer never reads {override.key}: {instead}"

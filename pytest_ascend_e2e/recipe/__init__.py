@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .algorithms import DAPO, GRPO, GSPO, PPO, Algorithm
+from .algorithms import DAPO, GROUPING, GRPO, GSPO, PPO, Algorithm
 from .engines import FSDP, FSDP2, Engine, FSDPTurbo, Megatron, VeOmni
 from .environment import to_environment
 from .features import Lora, Profiling, SeparateAsync
-from .keys import Inputs
+from .keys import ACTOR, MODEL, REFERENCE, ROLLOUT, Inputs
 from .layout import Layout, plan_layout
 from .overrides import Override, flatten, to_overrides
 from .recipe import Recipe
@@ -14,12 +14,17 @@ from .rollouts import Rollout, Sglang, Vllm
 from .sft import SFT
 
 __all__ = [
+    "ACTOR",
     "DAPO",
     "FSDP",
     "FSDP2",
+    "GROUPING",
     "GRPO",
     "GSPO",
+    "MODEL",
     "PPO",
+    "REFERENCE",
+    "ROLLOUT",
     "SFT",
     "Algorithm",
     "Engine",

@@ -80,7 +80,7 @@ class PolicyAlgorithm:
         checks.number("clip_ratio_low", self.clip_ratio_low, above=0, most=1)
         checks.number("clip_ratio_high", self.clip_ratio_high, above=0)
         checks.number("clip_ratio_c", self.clip_ratio_c, above=1)
-        checks.choice("loss_agg_mode", self.loss_agg_mode, LOSS_AGG_MODES)
+        checks.choice("loss_agg_mode", self.loss_agg_mode, LOSS_AGG_MODES, rule="K4")
         checks.number("entropy_coeff", self.entropy_coeff)
         checks.size("ppo_epochs", self.ppo_epochs)
 
@@ -102,7 +102,7 @@ class GRPO(PolicyAlgorithm):
     def check_into(self, checks: FieldChecks) -> None:
         """Note each field that cannot be used."""
         PolicyAlgorithm.check_into(self, checks)
-        checks.choice("adv_estimator", self.adv_estimator, GROUP_ESTIMATORS)
+        checks.choice("adv_estimator", self.adv_estimator, GROUP_ESTIMATORS, rule="K6")
         checks.boolean("norm_adv_by_std_in_grpo", self.norm_adv_by_std_in_grpo)
 
     @property

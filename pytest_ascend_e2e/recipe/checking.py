@@ -21,10 +21,10 @@ class FieldChecks:
     owner: str
     problems: list[str] = field(default_factory=list)
 
-    def refuse(self, name: str, value: object, expected: str) -> None:
-        """Note that a value cannot be used, and what is accepted or to be done."""
+    def refuse(self, name: str, value: object, expected: str, *, rule: str = "") -> None:
+        """Note that a value cannot be used, and what is accepted or to be done; `rule` is the id of a rule of verl behind it."""
         path = f"{self.owner}.{name}" if self.owner else name
-        self.problems.append(f"{path}: {value!r} cannot be used: {expected}")
+        self.problems.append(f"{path}: {value!r} cannot be used: {expected}{f' [{rule}]' if rule else ''}")
 
     def boolean(self, name: str, value: object, *, optional: bool = False) -> None:
         """Accept True and False only."""
@@ -52,13 +52,13 @@ class FieldChecks:
         if not is_number or not _is_between(value, above, least, most):
             self.refuse(name, value, expected)
 
-    def choice(self, name: str, value: object, accepted: Collection[str]) -> None:
+    def choice(self, name: str, value: object, accepted: Collection[str], *, rule: str = "") -> None:
         """Accept one of a closed set of names; a near miss is named."""
         if isinstance(value, str) and value in accepted:
             return
         near = difflib.get_close_matches(value, accepted, n=1) if isinstance(value, str) else []
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        self.refuse(name, value, f"expected one of {', '.join(map(repr, accepted))}{hint}")
+        self.refuse(name, value, f"expected one of {', '.join(map(repr, accepted))}{hint}", rule=rule)
 
     def text(self, name: str, value: object, example: str) -> None:
         """Accept a text that is not empty."""
@@ -69,6 +69,12 @@ class FieldChecks:
         """Accept a mapping with text keys; its values are checked where they are rendered."""
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
             self.refuse(name, value, "expected a mapping with text keys, such as {'key': value}")
+
+    def reasons(self, name: str, value: object) -> None:
+        """Accept a mapping from text keys to a reason for each."""
+        is_mapping = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+        if not is_mapping or not all(isinstance(reason, str) and reason.strip() for reason in value.values()):
+            self.refuse(name, value, "expected a reason for each name, such as {'rollout.dtype': 'the rollout is quantized'}")
 
 
 def _is_between(value: object, above: float | None, least: float | None, most: float | None) -> bool:
@@ -89,5 +95,6 @@ def settle(recipe: object, problems: Sequence[str]) -> None:
     """
     if problems:
         raise RecipeError(*problems)
-    for name in ("overrides", "env"):
-        object.__setattr__(recipe, name, copy.deepcopy(getattr(recipe, name)))
+    for name in ("overrides", "env", "meant_differences"):
+        if hasattr(recipe, name):
+            object.__setattr__(recipe, name, copy.deepcopy(getattr(recipe, name)))

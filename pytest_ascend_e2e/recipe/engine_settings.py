@@ -25,7 +25,7 @@ def megatron_settings(section: str, engine: Megatron, owner: str) -> Iterator[Se
         ("vanilla_mbridge", "vanilla_mbridge"),
     ):
         yield owned(f"{section}.{key}", getattr(engine, name), f"{owner}.{name}")
-    yield Setting(key=f"{section}.use_mbridge", value=True, field=owner)
+    yield Setting(key=f"{section}.use_mbridge", value=True)
     for key, value in engine.ddp.items():
         yield Setting(key=f"{section}.override_ddp_config.{key}", value=value, field=f"{owner}.ddp[{key!r}]", mark="++")
     if section.startswith(f"{REFERENCE}."):

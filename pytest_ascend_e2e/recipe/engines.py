@@ -50,7 +50,7 @@ class TrainingEngine:
         checks.boolean("offload", self.offload)
         checks.boolean("param_offload", self.param_offload, optional=True)
         checks.boolean("optimizer_offload", self.optimizer_offload, optional=True)
-        checks.choice("dtype", self.dtype, DTYPES)
+        checks.choice("dtype", self.dtype, DTYPES, rule="M13" if isinstance(self, Megatron) else "")
         checks.mapping("optimizer", self.optimizer)
 
 
@@ -58,8 +58,8 @@ class TrainingEngine:
 class Megatron(TrainingEngine):
     """Megatron-core (on NPUs through MindSpeed).
 
-    `etp` left out means megatron-core's own default, which is `tp`. `transformer` is verl's `override_transformer_config`, `ddp`
-    its `override_ddp_config`; any key of megatron-core may stand there.
+    `etp` left out means megatron-core's own default, which is `tp`; `sequence_parallel` left out is on where `tp` is above 1.
+    `transformer` is verl's `override_transformer_config`, `ddp` its `override_ddp_config`: any key of megatron-core.
     """
 
     name: ClassVar[str] = "megatron"
@@ -73,7 +73,7 @@ class Megatron(TrainingEngine):
     ep: int = 1
     etp: int | None = None
     vpp: int | None = None
-    sequence_parallel: bool = True
+    sequence_parallel: bool | None = None
     use_distributed_optimizer: bool = True
     vanilla_mbridge: bool = False
     transformer: Mapping[str, object] = field(default_factory=dict)
@@ -86,7 +86,8 @@ class Megatron(TrainingEngine):
             checks.size(name, getattr(self, name))
         checks.size("etp", self.etp, optional=True)
         checks.size("vpp", self.vpp, optional=True)
-        for name in ("sequence_parallel", "use_distributed_optimizer", "vanilla_mbridge"):
+        checks.boolean("sequence_parallel", self.sequence_parallel, optional=True)
+        for name in ("use_distributed_optimizer", "vanilla_mbridge"):
             checks.boolean(name, getattr(self, name))
         checks.mapping("transformer", self.transformer)
         checks.mapping("ddp", self.ddp)
@@ -145,6 +146,7 @@ class FSDP2(FSDP):
                 "offload_policy",
                 self.offload_policy,
                 "verl switches param_offload and optimizer_offload off beside it: leave out one of the two",
+                rule="F7",
             )
 
 
@@ -169,7 +171,7 @@ class FSDPTurbo(FSDP2):
         checks.size("ulysses", self.ulysses)
         checks.mapping("turbo", self.turbo)
         if self.sp != 1:
-            checks.refuse("sp", self.sp, "FSDP-turbo splits sequences itself: leave sp out and set ulysses")
+            checks.refuse("sp", self.sp, "FSDP-turbo splits sequences itself: leave sp out and set ulysses", rule="F8")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

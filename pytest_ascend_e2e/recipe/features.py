@@ -93,4 +93,7 @@ class SeparateAsync:
         checks.choice("max_off_policy_strategy", self.max_off_policy_strategy, OFF_POLICY_STRATEGIES)
         checks.text("checkpoint_backend", self.checkpoint_backend, "nccl")
         if self.checkpoint_backend == "naive":
+            expected = "weights go to devices of the rollout's own: name a backend that can send them, such as 'nccl'"
+            checks.refuse("checkpoint_backend", self.checkpoint_backend, expected, rule="R14")
+        if self.checkpoint_backend == "naive":
             checks.refuse("checkpoint_backend", self.checkpoint_backend, "it cannot reach devices of another pool; use 'nccl'")

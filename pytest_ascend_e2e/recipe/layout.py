@@ -98,10 +98,12 @@ def plan_layout(recipe: Recipe | SFT, devices: int, nodes: int = 1) -> Layout:
 def _supervised_layout(recipe: SFT, devices: int, nodes: int) -> Layout:
     processes = recipe.processes(devices)
     if processes > devices:
-        raise LayoutError(f"processes_per_node: {processes} is more than the {devices} devices of a node; set at most {devices}")
+        raise LayoutError(
+            f"processes_per_node: {processes} is more than the {devices} devices of a node; set at most {devices} [S3]"
+        )
     problems = _engine_problems(recipe.engine, processes * nodes, "engine")
     if nodes > 1 and recipe.launcher == "torchrun":
-        problems.append(f"launcher: 'torchrun' starts the processes of one node, and the case has {nodes}; set launcher='ray'")
+        problems.append(f"launcher: 'torchrun' starts the processes of one node, and the case has {nodes}; set launcher='ray' [S2]")
     if problems:
         raise LayoutError(*problems)
     return _engine_layout(recipe.engine, Layout(engine=recipe.engine.name, devices=processes * nodes, nodes=nodes, replicas=0))
@@ -157,7 +159,7 @@ def _expert_sizes(engine: Megatron) -> Sizes:
 def _vpp_problem(engine: Megatron) -> list[str]:
     if engine.vpp is None or engine.pp > 1:
         return []
-    return [f"engine.vpp: {engine.vpp} needs pp of 2 or more, and pp is {engine.pp}; leave vpp out, or set pp=2"]
+    return [f"engine.vpp: {engine.vpp} needs pp of 2 or more, and pp is {engine.pp}; leave vpp out, or set pp=2 [M3]"]
 
 
 def _dense_problem(engine: Megatron, world: int) -> list[str]:
@@ -165,7 +167,7 @@ def _dense_problem(engine: Megatron, world: int) -> list[str]:
     if world % _product(sizes) == 0:
         return []
     advice = [*_smaller_sizes(engine, world, _dense_sizes, ("tp", "pp", "cp")), f"use {_enough(engine, world)} devices"]
-    return [f"engine: {_arithmetic(sizes)} does not divide {world} devices; {_join(advice)}"]
+    return [f"engine: {_arithmetic(sizes)} does not divide {world} devices; {_join(advice)} [M1]"]
 
 
 def _expert_problem(engine: Megatron, world: int) -> list[str]:
@@ -175,7 +177,7 @@ def _expert_problem(engine: Megatron, world: int) -> list[str]:
     # Another pp would move the layers of the dense part too: its own rule tells where it is wrong.
     advice = [*_smaller_sizes(engine, world, _expert_sizes, ("etp", "ep")), f"use {_enough(engine, world)} devices"]
     why = f"engine.etp is not set, so it is TP = {engine.tp}" if engine.etp is None else f"engine.etp is {engine.etp}"
-    return [f"{why}: {_arithmetic(sizes)} does not divide {world} devices; {_join(advice)}"]
+    return [f"{why}: {_arithmetic(sizes)} does not divide {world} devices; {_join(advice)} [M2]"]
 
 
 def _smaller_sizes(engine: Megatron, world: int, sizes_of: Callable[[Megatron], Sizes], names: Sequence[str]) -> Iterator[str]:
@@ -203,12 +205,12 @@ def _enough(engine: Megatron, world: int) -> int:
     return _next_multiple(lcm(_product(_dense_sizes(engine)), _product(_expert_sizes(engine))), world)
 
 
-def _product_problem(owner: str, sizes: Sizes, world: int) -> list[str]:
+def _product_problem(owner: str, sizes: Sizes, world: int, rule: str) -> list[str]:
     size = _product(sizes)
     if world % size == 0:
         return []
     advice = [*(text for name, _ in sizes for text in _smaller(sizes, name, world)), f"use {_next_multiple(size, world)} devices"]
-    return [f"{owner}: {_arithmetic(sizes)} does not divide {world} devices; {_join(advice)}"]
+    return [f"{owner}: {_arithmetic(sizes)} does not divide {world} devices; {_join(advice)} [{rule}]"]
 
 
 def _smaller(sizes: Sizes, name: str, world: int) -> Iterator[str]:
@@ -243,12 +245,12 @@ def _join(options: Sequence[str]) -> str:
 
 
 def _fsdp_problems(engine: FSDP, world: int, owner: str) -> list[str]:
-    problems = _product_problem(owner, (("sp", engine.sp),), world)
+    problems = _product_problem(owner, (("sp", engine.sp),), world, "F2")
     if 0 < engine.fsdp_size < world and world % engine.fsdp_size:
         fits = max(size for size in range(1, engine.fsdp_size) if world % size == 0)
         problems.append(
             f"{owner}.fsdp_size: {engine.fsdp_size} does not divide {world} devices; "
-            f"set fsdp_size={fits}, or -1 for one copy over all of them"
+            f"set fsdp_size={fits}, or -1 for one copy over all of them [F5]"
         )
     return problems
 
@@ -256,17 +258,18 @@ def _fsdp_problems(engine: FSDP, world: int, owner: str) -> list[str]:
 def _turbo_problems(engine: FSDP, world: int, owner: str) -> list[str]:
     if not isinstance(engine, FSDPTurbo):
         return []
-    return _product_problem(owner, (("fully_shard", engine.fully_shard), ("ulysses", engine.ulysses)), world)
+    return _product_problem(owner, (("fully_shard", engine.fully_shard), ("ulysses", engine.ulysses)), world, "F8")
 
 
 def _veomni_problems(engine: VeOmni, world: int, owner: str) -> list[str]:
-    problems = [*_product_problem(owner, (("sp", engine.sp),), world), *_product_problem(owner, (("ep", engine.ep),), world)]
+    sizes = (("sp", engine.sp), ("ep", engine.ep))
+    problems = [problem for size in sizes for problem in _product_problem(owner, (size,), world, "F9")]
     dp = world // engine.sp
     if 0 < engine.fsdp_size < dp and dp % engine.fsdp_size:
         fits = max(size for size in range(1, engine.fsdp_size) if dp % size == 0)
         problems.append(
             f"{owner}.fsdp_size: {engine.fsdp_size} does not divide dp {dp} = {world} devices / sp {engine.sp}; "
-            f"set fsdp_size={fits}, or -1 for one copy over all of them"
+            f"set fsdp_size={fits}, or -1 for one copy over all of them [F9]"
         )
     return problems
 
@@ -274,17 +277,17 @@ def _veomni_problems(engine: VeOmni, world: int, owner: str) -> list[str]:
 def _rollout_problems(rollout: RolloutEngine, devices: int, nodes: int) -> list[str]:
     sizes = (("tp", rollout.tp), ("dp", rollout.dp))
     world, replica = devices * nodes, rollout.tp * rollout.dp
-    problems = _product_problem("rollout", sizes, world)
+    problems = _product_problem("rollout", sizes, world, "R1")
     if not problems and replica > devices and replica % devices:
         problems.append(
             f"rollout: a replica of {_arithmetic(sizes)} devices does not fill whole nodes of {devices}; "
-            f"set a product of {devices // 2 or 1}, {devices} or {devices * 2}"
+            f"set a product of {devices // 2 or 1}, {devices} or {devices * 2} [R2]"
         )
     if rollout.ep > 1 and rollout.ep != replica:
-        problems.append(f"rollout.ep: {rollout.ep} must be 1 or {_arithmetic(sizes)}; set ep={replica}, or leave it out")
+        problems.append(f"rollout.ep: {rollout.ep} must be 1 or {_arithmetic(sizes)}; set ep={replica}, or leave it out [R4]")
     if rollout.name == "vllm" and rollout.dp > 1 and devices % rollout.tp:
         problems.append(
             f"rollout.tp: {rollout.tp} with dp {rollout.dp} does not divide the {devices} devices of a node; "
-            f"set tp={max(size for size in range(1, rollout.tp) if devices % size == 0)}"
+            f"set tp={max(size for size in range(1, rollout.tp) if devices % size == 0)} [R8]"
         )
     return problems

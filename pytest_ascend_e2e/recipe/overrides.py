@@ -121,7 +121,7 @@ def flatten(overrides: Mapping[str, object], owner: str) -> tuple[tuple[Override
         rival = seen.get(leaf.key) or next((other for other in seen.values() if _is_within(leaf.key, other.key)), None)
         if rival is not None:
             what = "the same key" if rival.key == leaf.key else "keys of which one holds the other"
-            problems.append(f"{rival.origin} and {leaf.origin} set {what}, {rival.key} and {leaf.key}: keep one of the two")
+            problems.append(f"{rival.origin} and {leaf.origin} set {what}, {rival.key} and {leaf.key}: keep one of the two [K10]")
         seen[leaf.key] = leaf
     return tuple(seen.values()), problems
 
@@ -174,13 +174,13 @@ def _dead_reason(recipe: Recipe | SFT, key: str) -> str | None:
     if key.startswith(f"{REFERENCE}.") and not recipe.has_reference:
         return (
             "dead, since verl builds no reference model for this recipe: set algorithm.use_kl_loss or algorithm.use_kl_in_reward, "
-            "or leave it out"
+            "or leave it out [K1]"
         )
     if key.startswith("critic.") and not recipe.algorithm.has_critic:
-        return f"dead, since {type(recipe.algorithm).__name__} has no critic: use PPO(...), or leave it out"
+        return f"dead, since {type(recipe.algorithm).__name__} has no critic: use PPO(...), or leave it out [K2]"
     section = key.partition(".")[0]
     if section in _LEGACY_SECTIONS:
-        return f"dead, since verl.trainer.main_ppo does not read {section}: use {_LEGACY_SECTIONS[section]}"
+        return f"dead, since verl.trainer.main_ppo does not read {section}: use {_LEGACY_SECTIONS[section]} [K9]"
     return _other_engine(recipe, key)
 
 
@@ -193,22 +193,22 @@ def _other_engine(recipe: Recipe, key: str) -> str | None:
     ):
         for section in known:
             if section != own and key.startswith(f"{role}.{section}."):
-                return f"dead, since {role}.{section} belongs to another engine than {name}: its section is {role}.{own}"
+                return f"dead, since {role}.{section} belongs to another engine than {name}: its section is {role}.{own} [K17]"
     return None
 
 
 def _owner_reason(override: Override, owners: Mapping[str, Setting]) -> str | None:
     setting = owners.get(override.key)
     if setting is not None:
-        return f"{override.key} is what the field {setting.field} sets: use the field, and leave the override out"
+        return f"{override.key} is what the field {setting.field} sets: use the field, and leave the override out [K23]"
     inner = sorted({setting.field for key, setting in owners.items() if key.startswith(f"{override.key}.")})
     if inner:
-        return f"{override.key} holds what the fields {', '.join(inner)} set: override its other keys one by one"
+        return f"{override.key} holds what the fields {', '.join(inner)} set: override its other keys one by one [K23]"
     outer = next(
         (setting for key, setting in owners.items() if override.key.startswith(f"{key}.") and setting.value is not None), None
     )
     if outer is not None:
-        return f"{override.key} lies within what the field {outer.field} sets: use the field, and leave the override out"
+        return f"{override.key} lies within what the field {outer.field} sets: use the field, and leave the override out [K23]"
     return None
 
 
@@ -218,7 +218,7 @@ def _logger_reason(override: Override) -> str | None:
     given = override.value if isinstance(override.value, (list, tuple)) else [override.value]
     missing = [name for name in ("console", "file") if name not in given]
     if missing:
-        return f"{override.value!r} cannot be used: metrics are read from both, so add {' and '.join(map(repr, missing))}"
+        return f"{override.value!r} cannot be used: metrics are read from both, so add {' and '.join(map(repr, missing))} [K21]"
     return None
 
 

@@ -28,9 +28,11 @@ class Recipe:
 
     `ppo_mini_batch_size` left out is `train_batch_size`. `seed` goes to the order of the data, the training engine and the
     rollout. `reference` is the engine of the reference model where it is not to be the actor's. `dataset_size` is the number of
-    training rows, where it is known. `trainer` left out is verl's synchronous one. `overrides` are any other keys of verl,
-    nested or dotted; a `+` before the last name of a key appends a field that verl has and its YAML lacks. `env` is added to the
-    environment of the training.
+    training rows, where it is known. `meant_differences` names each setting in which roles are to compute differently, and says
+    why: `{"override_transformer_config.moe_router_dtype": "..."}` between actor and reference, `{"rollout.dtype": "..."}` between
+    training and rollout; any other difference is an error of the preflight. `trainer` left out is verl's synchronous one.
+    `overrides` are any other keys of verl, nested or dotted; a `+` before the last name of a key appends a field that verl has and
+    its YAML lacks. `env` is added to the environment of the training.
 
     Raises:
         RecipeError: with one text for each problem.
@@ -69,6 +71,7 @@ class Recipe:
     lora: Lora | None = None
     profiling: Profiling | None = None
     trainer: SeparateAsync | None = None
+    meant_differences: Mapping[str, str] = field(default_factory=dict)
     overrides: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
 
@@ -126,6 +129,7 @@ def _field_problems(recipe: Recipe) -> list[str]:
     for name in ("use_dynamic_bsz", "use_remove_padding", "trust_remote_code", "shuffle", "filter_overlong_prompts"):
         checks.boolean(name, getattr(recipe, name))
     checks.mapping("overrides", recipe.overrides)
+    checks.reasons("meant_differences", recipe.meant_differences)
     return [*checks.problems, *environment_problems(recipe.env)]
 
 
@@ -182,14 +186,16 @@ def _batch_problems(recipe: Recipe) -> list[str]:
     if recipe.mini_batch_size > recipe.train_batch_size:
         problems.append(
             f"ppo_mini_batch_size: {recipe.mini_batch_size} is more than train_batch_size = {recipe.train_batch_size}; "
-            "a mini-batch is part of the batch"
+            "a mini-batch is part of the batch [B2]"
         )
     if not recipe.use_dynamic_bsz and recipe.ppo_micro_batch_size_per_gpu is None:
-        problems.append("ppo_micro_batch_size_per_gpu: None needs use_dynamic_bsz=True; give a number, or let verl pack by tokens")
+        problems.append(
+            "ppo_micro_batch_size_per_gpu: None needs use_dynamic_bsz=True; give a number, or let verl pack by tokens [B5]"
+        )
     if recipe.dataset_size is not None and recipe.dataset_size < recipe.train_batch_size:
         problems.append(
             f"dataset_size: {recipe.dataset_size} rows are fewer than train_batch_size = {recipe.train_batch_size}, "
-            "so no step would ever run; use a smaller batch or more rows"
+            "so no step would ever run; use a smaller batch or more rows [B12]"
         )
     return [*problems, *_token_problems(recipe)]
 
@@ -205,7 +211,7 @@ def _token_problems(recipe: Recipe) -> list[str]:
         return []
     problem = (
         f"ppo_max_token_len_per_gpu: {tokens} x {name} {parts} = {tokens * parts} tokens cannot hold the longest sequence, "
-        f"{recipe.max_prompt_length} + {recipe.max_response_length} = {longest}; set at least {-(-longest // parts)}"
+        f"{recipe.max_prompt_length} + {recipe.max_response_length} = {longest}; set at least {-(-longest // parts)} [B7]"
     )
     return [problem]
 
@@ -222,14 +228,16 @@ def _algorithm_problems(recipe: Recipe) -> list[str]:
     if isinstance(algorithm, DAPO) and algorithm.overlong_buffer_len is not None:
         length = algorithm.overlong_buffer_len
         if length > recipe.max_response_length:
-            return [f"algorithm.overlong_buffer_len: {length} is more than max_response_length = {recipe.max_response_length}"]
+            return [
+                f"algorithm.overlong_buffer_len: {length} is more than max_response_length = {recipe.max_response_length} [K22]"
+            ]
     return []
 
 
 def _engine_problems(recipe: Recipe) -> list[str]:
     engine = recipe.engine
     if isinstance(engine, (FSDP, VeOmni)) and engine.sp > 1 and not recipe.use_remove_padding:
-        return [f"engine.sp: {engine.sp} needs use_remove_padding=True; verl splits packed sequences only"]
+        return [f"engine.sp: {engine.sp} needs use_remove_padding=True; verl splits packed sequences only [F3]"]
     return []
 
 
@@ -237,13 +245,13 @@ def _feature_problems(recipe: Recipe) -> list[str]:
     problems = []
     if recipe.lora is not None and not isinstance(recipe.engine, FSDP):
         name = type(recipe.engine).__name__
-        problems.append(f"lora: {name} does not read these fields; use FSDP(...) or FSDP2(...), or overrides of model.lora")
+        problems.append(f"lora: {name} does not read these fields; use FSDP(...) or FSDP2(...), or overrides of model.lora [K18]")
     if recipe.trainer is not None:
         step, mini = recipe.trainer.parameter_sync_step, recipe.mini_batch_size
         if recipe.train_batch_size != step * mini:
             problems.append(
                 f"train_batch_size: {recipe.train_batch_size} must be trainer.parameter_sync_step {step} x ppo_mini_batch_size "
-                f"{mini} = {step * mini} for SeparateAsync; set train_batch_size={step * mini}"
+                f"{mini} = {step * mini} for SeparateAsync; set train_batch_size={step * mini} [B10]"
             )
     return problems
 
@@ -253,16 +261,16 @@ def _reference_problems(recipe: Recipe) -> list[str]:
     if reference is None:
         return []
     if not recipe.has_reference:
-        return [
-            "reference: verl builds none for this recipe; set algorithm.use_kl_loss or algorithm.use_kl_in_reward, or leave it out"
-        ]
+        return ["reference: verl builds none for this recipe; set algorithm.use_kl_loss or use_kl_in_reward, or leave it out [K1]"]
     if reference.name != engine.name:
-        return [f"reference: {type(reference).__name__} beside engine {type(engine).__name__}; verl has one kind of engine for all"]
+        return [
+            f"reference: {type(reference).__name__} beside engine {type(engine).__name__}; verl has one kind for all roles [K19]"
+        ]
     if not isinstance(reference, Megatron) or not isinstance(engine, Megatron):
         return []
     differing = [name for name in ("tp", "pp", "cp", "ep", "etp", "vpp") if getattr(reference, name) != getattr(engine, name)]
     return [
         f"reference.{name}: {getattr(reference, name)!r} beside engine.{name} = {getattr(engine, name)!r}; megatron-core has one "
-        "layout in a process, and the reference, which is built first, would silently give its own to the actor"
+        "layout in a process, and the reference, which is built first, would silently give its own to the actor [M15]"
         for name in differing
     ]

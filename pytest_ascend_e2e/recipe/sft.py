@@ -97,13 +97,13 @@ def _check_part(name: str, part: object, kind: type, expected: str, checks: Fiel
 def _rule_problems(recipe: SFT) -> list[str]:
     engine, problems = recipe.engine, []
     if recipe.lora is not None and not isinstance(engine, FSDP):
-        problems.append(f"lora: {type(engine).__name__} does not read these fields; use FSDP(...) or FSDP2(...)")
+        problems.append(f"lora: {type(engine).__name__} does not read these fields; use FSDP(...) or FSDP2(...) [K18]")
     if not isinstance(engine, Megatron) and engine.sp > 1 and not recipe.use_remove_padding:
-        problems.append(f"engine.sp: {engine.sp} needs use_remove_padding=True; verl splits packed sequences only")
+        problems.append(f"engine.sp: {engine.sp} needs use_remove_padding=True; verl splits packed sequences only [F3]")
     parts = engine.cp if isinstance(engine, Megatron) else engine.sp
     if recipe.max_token_len_per_gpu * parts < recipe.max_length:
         problems.append(
             f"max_token_len_per_gpu: {recipe.max_token_len_per_gpu} x {parts} = {recipe.max_token_len_per_gpu * parts} tokens "
-            f"cannot hold a sequence of max_length = {recipe.max_length}; set at least {-(-recipe.max_length // parts)}"
+            f"cannot hold a sequence of max_length = {recipe.max_length}; set at least {-(-recipe.max_length // parts)} [S4]"
         )
     return problems

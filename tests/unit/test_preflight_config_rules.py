@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from pytest_ascend_e2e.preflight.config_rules import config_findings
+from pytest_ascend_e2e.preflight.findings import Values
 
 ACTOR, REFERENCE, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.ref", "actor_rollout_ref.rollout"
 MODEL, MEGATRON = "actor_rollout_ref.model", f"{ACTOR}.megatron"
@@ -43,6 +44,158 @@ CASES: tuple[tuple[str, bool, Flat, str, Flat], ...] = (
         {f"{TRANSFORMER}.recompute_granularity": "selective", f"{TRANSFORMER}.recompute_num_layers": None},
     ),
     ("M13", True, {f"{MEGATRON}.use_mbridge": False}, f"{MEGATRON}.use_mbridge", {f"{MEGATRON}.use_mbridge": True}),
+    (
+        "M13",
+        True,
+        {f"{ACTOR}.strategy": "megatron", f"{MEGATRON}.dtype": "float32"},
+        f"{MEGATRON}.dtype",
+        {f"{ACTOR}.strategy": "megatron", f"{MEGATRON}.dtype": "float16"},
+    ),
+    ("M14", False, {"engine.vanilla_mbridge": True}, "engine.vanilla_mbridge", {"engine.vanilla_mbridge": False}),
+    (
+        "M15",
+        True,
+        {f"{MEGATRON}.tensor_model_parallel_size": 2, "critic.megatron.tensor_model_parallel_size": 1},
+        "critic.megatron.tensor_model_parallel_size",
+        {
+            "algorithm.adv_estimator": "grpo",  # no critic
+            f"{MEGATRON}.tensor_model_parallel_size": 2,
+            "critic.megatron.tensor_model_parallel_size": 1,
+        },
+    ),
+    (
+        "M19",
+        True,
+        {REPLAY: "R2", "algorithm.rollout_correction.bypass_mode": True},
+        f"{MEGATRON}.router_replay.mode",
+        {REPLAY: "R3", "algorithm.rollout_correction.bypass_mode": True},
+    ),
+    (
+        "M20",
+        True,
+        {
+            f"{MEGATRON}.dynamic_context_parallel": True,
+            f"{MEGATRON}.max_seqlen_per_dp_cp_rank": 4096,
+            f"{MEGATRON}.pad_to_length": True,
+        },
+        f"{MEGATRON}.dynamic_context_parallel",
+        {f"{MEGATRON}.pad_to_length": True},
+    ),
+    (
+        "F3",
+        True,
+        {f"{ACTOR}.ulysses_sequence_parallel_size": 2, f"{MODEL}.use_remove_padding": False},
+        f"{ACTOR}.ulysses_sequence_parallel_size",
+        {f"{ACTOR}.ulysses_sequence_parallel_size": 2, f"{MODEL}.use_remove_padding": True},
+    ),
+    (
+        "F10",
+        True,
+        {f"{ACTOR}.optim.exp_avg_dtype": "fp8"},
+        f"{ACTOR}.optim.exp_avg_dtype",
+        {f"{ACTOR}.optim.exp_avg_dtype": "bf16"},
+    ),
+    (
+        "B5",
+        True,
+        {
+            "critic.use_dynamic_bsz": False,
+            "critic.ppo_micro_batch_size": 8,
+            "critic.ppo_micro_batch_size_per_gpu": 1,
+        },
+        "critic.ppo_micro_batch_size",
+        {"critic.use_dynamic_bsz": False, "critic.ppo_micro_batch_size_per_gpu": 1},
+    ),
+    (
+        "B5",
+        True,
+        {f"{REFERENCE}.log_prob_use_dynamic_bsz": False, f"{REFERENCE}.log_prob_micro_batch_size_per_gpu": None},
+        f"{REFERENCE}.log_prob_micro_batch_size_per_gpu",
+        {f"{REFERENCE}.log_prob_use_dynamic_bsz": True, f"{REFERENCE}.log_prob_micro_batch_size_per_gpu": None},
+    ),
+    (
+        "B6",
+        True,
+        {"critic.ppo_micro_batch_size": 6, "critic.ppo_mini_batch_size": 16},
+        "critic.ppo_micro_batch_size",
+        {"critic.ppo_micro_batch_size": 8, "critic.ppo_mini_batch_size": 16},
+    ),
+    (
+        "B6",
+        True,
+        {f"{ACTOR}.ppo_micro_batch_size": 4, f"{ACTOR}.ppo_mini_batch_size": 16, "trainer.n_gpus_per_node": 8},
+        f"{ACTOR}.ppo_micro_batch_size",
+        {f"{ACTOR}.ppo_micro_batch_size": 8, f"{ACTOR}.ppo_mini_batch_size": 16, "trainer.n_gpus_per_node": 8},
+    ),
+    (
+        "B9",
+        True,
+        {f"{ROLLOUT}.log_prob_use_dynamic_bsz": False, f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu": None},
+        f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu",
+        {f"{ROLLOUT}.log_prob_use_dynamic_bsz": False, f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu": 2},
+    ),
+    (
+        "B9",
+        True,
+        {f"{ACTOR}.use_dynamic_bsz": True, f"{ACTOR}.ppo_max_token_len_per_gpu": None},
+        f"{ACTOR}.ppo_max_token_len_per_gpu",
+        {f"{ACTOR}.use_dynamic_bsz": True, f"{ACTOR}.ppo_max_token_len_per_gpu": 8192},
+    ),
+    (
+        "R4",
+        True,
+        {f"{ROLLOUT}.expert_parallel_size": 4, f"{ROLLOUT}.tensor_model_parallel_size": 2},
+        f"{ROLLOUT}.expert_parallel_size",
+        {
+            f"{ROLLOUT}.expert_parallel_size": 4,
+            f"{ROLLOUT}.tensor_model_parallel_size": 2,
+            f"{ROLLOUT}.data_parallel_size": 2,
+        },
+    ),
+    (
+        "R14",
+        False,
+        {f"{ROLLOUT}.checkpoint_engine.backend": "nccl"},
+        f"{ROLLOUT}.checkpoint_engine.backend",
+        {f"{ROLLOUT}.checkpoint_engine.backend": "naive"},
+    ),
+    (
+        "R14",
+        True,
+        {"trainer.v1.trainer_mode": "separate_async", f"{ROLLOUT}.checkpoint_engine.backend": "naive"},
+        f"{ROLLOUT}.checkpoint_engine.backend",
+        {"trainer.v1.trainer_mode": "separate_async", f"{ROLLOUT}.checkpoint_engine.backend": "nccl"},
+    ),
+    (
+        "R14",
+        True,
+        {"trainer.v1.trainer_mode": "separate_async", f"{ROLLOUT}.nnodes": 0},
+        f"{ROLLOUT}.nnodes",
+        {"trainer.v1.trainer_mode": "separate_async", f"{ROLLOUT}.nnodes": 1},
+    ),
+    (
+        "R14",
+        True,
+        {
+            "trainer.v1.trainer_mode": "separate_async",
+            "reward.reward_model.enable": True,
+            "reward.reward_model.enable_resource_pool": False,
+        },
+        "reward.reward_model.enable",
+        {
+            "trainer.v1.trainer_mode": "separate_async",
+            "reward.reward_model.enable": True,
+            "reward.reward_model.enable_resource_pool": True,
+        },
+    ),
+    (
+        "K5",
+        True,
+        {f"{ACTOR}.policy_loss.loss_mode": "foo"},
+        f"{ACTOR}.policy_loss.loss_mode",
+        {f"{ACTOR}.policy_loss.loss_mode": "cispo"},
+    ),
+    ("K6", True, {"algorithm.adv_estimator": "foo"}, "algorithm.adv_estimator", {"algorithm.adv_estimator": "opo"}),
     (
         "M19",
         True,
@@ -212,25 +365,25 @@ CASES: tuple[tuple[str, bool, Flat, str, Flat], ...] = (
 def test_a_rule_finds_the_bad_value_and_takes_the_good_one(rule: str, is_error: bool, bad: Flat, key: str, good: Flat) -> None:
     origins = {name: f"overrides[{name!r}]" for name in {*bad, *good}}
 
-    (finding,) = config_findings(bad, origins)
+    (finding,) = config_findings(Values(flat=bad, origins=origins))
 
     assert (finding.rule, finding.is_error) == (rule, is_error)
     assert finding.text.startswith(f"overrides[{key!r}]: {bad[key]!r}")
     assert str(finding).endswith(f"[{rule}]")
-    assert config_findings(good, origins) == []
+    assert config_findings(Values(flat=good, origins=origins)) == []
 
 
 def test_all_findings_of_a_configuration_are_told_together() -> None:
-    found = config_findings({f"{ROLLOUT}.mode": "sync", "trainer.resume_mode": "always"}, {})
+    found = config_findings(Values(flat={f"{ROLLOUT}.mode": "sync", "trainer.resume_mode": "always"}, origins={}))
 
     assert [finding.rule for finding in found] == ["R6", "K13"]
 
 
 def test_a_value_of_verls_own_yaml_is_told_by_its_key() -> None:
-    (finding,) = config_findings({f"{ROLLOUT}.mode": "sync"}, {})
+    (finding,) = config_findings(Values(flat={f"{ROLLOUT}.mode": "sync"}, origins={}))
 
     assert finding.text.startswith(f"{ROLLOUT}.mode: 'sync'")
 
 
 def test_an_empty_configuration_is_not_judged() -> None:
-    assert config_findings({}, {}) == []
+    assert config_findings(Values(flat={}, origins={})) == []
