@@ -34,6 +34,6 @@ plan: $(STAMP)
 clean:
 	rm -rf $(VENV)
 
-$(STAMP): requirements/sim.txt requirements/dev.txt pyproject.toml requirements/install.sh
+$(STAMP): requirements/sim.txt requirements/dev.txt requirements/megatron.txt pyproject.toml requirements/install.sh
 	PYTHON="$(PYTHON)" VENV="$(VENV)" TORCH_INDEX="$(TORCH_INDEX)" sh requirements/install.sh
 	touch $@

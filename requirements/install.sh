@@ -18,4 +18,5 @@ if ! has_cpu_torch; then
 fi
 grep -v '^torch==' "$here/sim.txt" > "$venv/sim-without-torch.txt"
 pip install --no-deps -r "$venv/sim-without-torch.txt" -r "$here/dev.txt"
+pip install --no-deps --upgrade --target "$venv/megatron" -r "$here/megatron.txt"
 pip install --no-deps --no-build-isolation --editable "$here/.."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -20,7 +21,7 @@ from .conversion import Row, convert_geometry3k, convert_gsm8k, schema
 from .difficulty import Difficulty
 from .geometry_problems import geometry_rows
 from .libraries import import_arrow, import_pillow
-from .raw import SPLITS, RawDataset, RawFile, find_raw, layouts_text, read_rows
+from .raw import SPLITS, RawDataset, RawFile, find_files, find_raw, layouts_text, read_rows
 from .word_problems import word_rows
 
 if TYPE_CHECKING:
@@ -121,10 +122,7 @@ def prepare(
     elif generate is not None:
         source = _generated_source(dataset, sizes, seed, generate)
     else:
-        raise DatasetError(
-            f"{name}: no raw data in {folder}; put there {layouts_text(dataset.config)}, for example by "
-            f"hf download --repo-type dataset {dataset.repository} --local-dir {folder}"
-        )
+        raise DatasetError(_absent(name, dataset, folder))
 
     def fill(directory: Path) -> Mapping[str, Any]:
         rows = source.rows()
@@ -147,6 +145,27 @@ def prepare(
         val_rows=facts["rows"]["test"],
         origin=source.origin,
         key=entry.name.rpartition("-")[2],
+    )
+
+
+def raw_problems(name: str, raw_root: Path) -> list[str]:
+    """Return what keeps the raw data of a dataset from being prepared, as far as is seen without reading them: one text each."""
+    try:
+        dataset = _known(name, {})
+        folder = raw_root.expanduser() / dataset.repository
+        files = find_files(folder, config=dataset.config, configs=dataset.configs)
+    except DatasetError as error:
+        return list(error.problems)
+    if files is None:
+        return [_absent(name, dataset, folder)]
+    unreadable = [path for paths in files.values() for path in paths if not os.access(path, os.R_OK)]
+    return [f"{path}: cannot be read; make it readable for this user" for path in unreadable]
+
+
+def _absent(name: str, dataset: _Dataset, folder: Path) -> str:
+    return (
+        f"{name}: no raw data in {folder}; put there {layouts_text(dataset.config)}, for example by "
+        f"hf download --repo-type dataset {dataset.repository} --local-dir {folder}"
     )
 
 

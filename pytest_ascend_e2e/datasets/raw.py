@@ -65,6 +65,18 @@ def find_raw(folder: Path, *, config: str | None, configs: Sequence[str]) -> Raw
     Raises:
         DatasetError: unreadable, no file of a known layout, a split or a part of one is missing, or there are two copies.
     """
+    files = find_files(folder, config=config, configs=configs)
+    if files is None:
+        return None
+    return RawDataset(folder=folder, splits={split: tuple(map(_hashed, paths)) for split, paths in files.items()})
+
+
+def find_files(folder: Path, *, config: str | None, configs: Sequence[str]) -> Mapping[str, Sequence[Path]] | None:
+    """Return what `find_raw` would read, by split and in order, without reading it.
+
+    Raises:
+        DatasetError: as `find_raw`.
+    """
     names = _walk(folder)
     if not names:
         return None
@@ -85,10 +97,7 @@ def find_raw(folder: Path, *, config: str | None, configs: Sequence[str]) -> Raw
     if problems:
         raise DatasetError(*problems)
     ordered = sorted(parts, key=lambda part: part.index)
-    return RawDataset(
-        folder=folder,
-        splits={split: tuple(_hashed(part.path) for part in ordered if part.split == split) for split in SPLITS},
-    )
+    return {split: [part.path for part in ordered if part.split == split] for split in SPLITS}
 
 
 def layouts_text(config: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .composition import Composition, Request, compose_cases
+from .host import Host, HostFinding, cann_version, host_findings, version_in
 from .model_facts import ModelFacts, known_models
 from .model_rules import model_problems
 from .plan import Plan, judge
@@ -11,14 +12,19 @@ from .sizes import batch_problems
 
 __all__ = [
     "Composition",
+    "Host",
+    "HostFinding",
     "ModelFacts",
     "Plan",
     "Request",
     "all_rules",
     "batch_problems",
+    "cann_version",
     "compose_cases",
+    "host_findings",
     "judge",
     "known_models",
     "model_problems",
     "rules_table",
+    "version_in",
 ]

@@ -40,6 +40,7 @@ from .changes import changes_of
 from .commit import commit_of
 from .compositions import Compositions
 from .entry import entry_of
+from .host import findings_here, input_findings
 from .merging import merged
 from .ready_data import ready_files
 from .run import Run
@@ -112,12 +113,33 @@ class Bench:
         plan = self._composed(draft)
         return plan, Command(argv=self._argv(plan), env=self._environment(recipe), cwd=Path.cwd())
 
+    def check_host(self) -> None:
+        """Refuse a host that no training can work on: asked before a lease, never after.
+
+        Raises:
+            PreflightError: with one text for each thing that is missing.
+        """
+        found = [finding for finding in findings_here(self.runner, self.settings, self.environ) if finding.is_error]
+        if found:
+            raise PreflightError(*(f"this host cannot train on {self.runner.name}: {finding}" for finding in found))
+
+    def input_problems(self, recipe: Recipe | SFT) -> list[str]:
+        """Return what is wrong with the weights and data that a training here would read; a simulation makes its own."""
+        if self.runner.simulated:
+            return []
+        return [str(finding) for finding in input_findings(recipe.model, recipe.dataset, self.settings)]
+
     def lease(self, case: Case) -> Lease:
         """Return as many devices as the case takes, as soon as they are free.
 
         Raises:
+            PreflightError: no training can work on this host.
             LeaseError: they were not free in time; the message names who holds them.
         """
+        self.check_host()
+        return self._lease(case)
+
+    def _lease(self, case: Case) -> Lease:
         occupied = None if self.runner.simulated else functools.partial(occupied_devices, self.environ)
         pool = DevicePool(slots=self._slots(), locks=LockDirectory(self.settings.lock_dir), occupied=occupied)
         deadline = Deadline.after(self.settings.lease_timeout_s, name="waiting for devices")
@@ -132,6 +154,8 @@ class Bench:
             E2EError: the training could not be started: dataset, weights, preflight, devices or launch.
         """
         recipe = self.changed(recipe)
+        if lease is None:
+            self.check_host()
         train, val = self._files(recipe)
         model = self.model(recipe)
         inputs = self._inputs(case, model=str(model), train=str(train), val=str(val))
@@ -143,7 +167,7 @@ class Bench:
             if plan.problems:
                 raise PreflightError(*(f"{case.name} cannot work on {self.runner.name}: {problem}" for problem in plan.problems))
             baselines = find_baselines(self.test_file, case.name, self.runner.name)
-            with nullcontext(lease) if lease is not None else self.lease(case) as held:
+            with nullcontext(lease) if lease is not None else self._lease(case) as held:
                 return training.run(
                     plan=plan,
                     config="" if plan.config is None else yaml.safe_dump(dict(plan.config), sort_keys=False),

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 
 from ..errors import LaunchError
+from ..preflight import cann_version
 
 # Name in the record, and the distributions that provide it, first one found.
 DISTRIBUTIONS = {
@@ -25,7 +25,6 @@ DISTRIBUTIONS = {
     "megatron_core": ("megatron-core",),
     "mindspeed": ("mindspeed",),
 }
-NONE = "none"
 
 _ASK = """
 import importlib.metadata, json, platform, sys
@@ -58,25 +57,3 @@ def versions(python: str, environ: Mapping[str, str]) -> dict[str, str]:
         ) from error
     found: dict[str, str] = json.loads(done.stdout)
     return {**found, "cann": cann_version(environ)}
-
-
-def cann_version(environ: Mapping[str, str]) -> str:
-    """Return the version of the CANN toolkit that the environment points at, "none" where there is none."""
-    roots = [environ[name] for name in ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH") if environ.get(name)]
-    for root in (*roots, "/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann"):
-        for name in ("version.cfg", "version.info", "compiler/version.info", "runtime/version.info"):
-            version = _version_in(Path(root) / name)
-            if version:
-                return version
-    return NONE
-
-
-def _version_in(path: Path) -> str:
-    """Return what follows `Version=` or stands in brackets behind `..._running_version=`, empty if there is neither."""
-    if not path.is_file():
-        return ""
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        key, _, value = line.partition("=")
-        if key.strip() == "Version" or key.strip().endswith("running_version"):
-            return value.strip().strip("[]").split(":")[-1]
-    return ""

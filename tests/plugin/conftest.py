@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import os
 import shutil
 import sys
 from dataclasses import dataclass
@@ -96,7 +98,10 @@ def host(pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactory, mo
     tools.mkdir()
     shutil.copy(FAKES / "npu_smi_two_devices.sh", tools / "npu-smi")
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
-    monkeypatch.delenv("ASCEND_RT_VISIBLE_DEVICES", raising=False)
+    for name in ("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_TOOLKIT_HOME", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    _install_ascend(root, monkeypatch)
     settings = {
         "run_root": "runs", "cache_root": root / "cache", "models_root": root / "models", "datasets_root": root / "datasets",
         "lock_dir": root / "locks", "runners_file": root / "runners.yaml", "python": python, "lease_timeout": "60s",
@@ -107,3 +112,16 @@ def host(pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactory, mo
 
 
 PLAIN_AND_XDIST = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "xdist"])
+
+
+def _install_ascend(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the host have what the preflight looks for: a CANN toolkit, and torch_npu of this torch as far as its metadata goes."""
+    (root / "cann").mkdir()
+    (root / "cann" / "version.cfg").write_text("runtime_running_version=[8.3.0.1:8.3.RC1]\n")
+    monkeypatch.setenv("ASCEND_HOME_PATH", str(root / "cann"))
+    version = importlib.metadata.version("torch").partition("+")[0]
+    metadata = root / "site" / f"torch_npu-{version}.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch-npu\nVersion: {version}\n")
+    places = [str(root / "site"), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
