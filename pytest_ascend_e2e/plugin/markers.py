@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from ..errors import E2EError
-from ..session import Case, Quarantine, Tier, case_from_arguments, quarantine_from_arguments
+from ..session import DURATIONS, Case, Quarantine, Tier, case_from_arguments, quarantine_from_arguments
 
 if TYPE_CHECKING:
     from ..recipe import SFT, Recipe
@@ -21,13 +21,17 @@ QUARANTINE_KEY = pytest.StashKey[Quarantine]()
 _NOT_GIVEN = object()
 
 
-def npu_nightly(
+def npu_nightly(  # noqa: PLR0913  # each is one thing that a case may say
     *misplaced: object,
     runner: str | tuple[str, ...] | object = _NOT_GIVEN,
     recipe: Recipe | SFT | object = _NOT_GIVEN,
     nodes: int | object = _NOT_GIVEN,
     timeout: float | str | object = _NOT_GIVEN,
     silence: float | str | object = _NOT_GIVEN,
+    wait: float | str | object = _NOT_GIVEN,
+    start: float | str | object = _NOT_GIVEN,
+    first_step: float | str | object = _NOT_GIVEN,
+    step: float | str | object = _NOT_GIVEN,
     estimate: float | str | object = _NOT_GIVEN,
     **unknown: object,
 ) -> pytest.MarkDecorator:
@@ -40,6 +44,10 @@ def npu_nightly(
         nodes: number of hosts.
         timeout: longest time of one training: seconds, or a text such as "3h".
         silence: longest time without a sign of life.
+        wait: longest wait for free devices.
+        start: longest time from the start of a training until its first step begins.
+        first_step: longest time from the start of a training until its first step has ended.
+        step: longest time of each later step.
         estimate: how long the case is expected to hold its devices.
         **unknown: none are accepted; told at collection.
     """
@@ -49,19 +57,27 @@ def npu_nightly(
         "nodes": nodes,
         "timeout": timeout,
         "silence": silence,
+        "wait": wait,
+        "start": start,
+        "first_step": first_step,
+        "step": step,
         "estimate": estimate,
         **unknown,
     }
     return _mark("npu_nightly", misplaced, given)
 
 
-def npu_e2e(
+def npu_e2e(  # noqa: PLR0913  # as above
     *misplaced: object,
     runner: str | tuple[str, ...] | object = _NOT_GIVEN,
     recipe: Recipe | SFT | object = _NOT_GIVEN,
     nodes: int | object = _NOT_GIVEN,
     timeout: float | str | object = _NOT_GIVEN,
     silence: float | str | object = _NOT_GIVEN,
+    wait: float | str | object = _NOT_GIVEN,
+    start: float | str | object = _NOT_GIVEN,
+    first_step: float | str | object = _NOT_GIVEN,
+    step: float | str | object = _NOT_GIVEN,
     estimate: float | str | object = _NOT_GIVEN,
     **unknown: object,
 ) -> pytest.MarkDecorator:
@@ -72,6 +88,10 @@ def npu_e2e(
         "nodes": nodes,
         "timeout": timeout,
         "silence": silence,
+        "wait": wait,
+        "start": start,
+        "first_step": first_step,
+        "step": step,
         "estimate": estimate,
         **unknown,
     }
@@ -111,9 +131,10 @@ def _mark(name: str, misplaced: tuple[object, ...], given: dict[str, object]) ->
 
 def declare_markers(config: pytest.Config) -> None:
     """Make the markers known, so that --strict-markers accepts them."""
+    durations = ", ".join(f"{name}=None" for name in DURATIONS)
     for line in (
-        "npu_nightly(runner, recipe=None, nodes=1, timeout=None, silence=None, estimate=None): a nightly case; implies nightly",
-        "npu_e2e(runner, recipe=None, nodes=1, timeout=None, silence=None, estimate=None): a case of the pull-request tier",
+        f"npu_nightly(runner, recipe=None, nodes=1, {durations}): a nightly case; implies nightly",
+        f"npu_e2e(runner, recipe=None, nodes=1, {durations}): a case of the pull-request tier",
         "nightly: set by npu_nightly",
         "quarantine(reason, owner, issue, until): a case that is off, and the last day on which it may be",
     ):

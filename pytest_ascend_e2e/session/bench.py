@@ -28,6 +28,7 @@ from .case import Case
 from .changes import changes_of
 from .commit import commit_of
 from .compositions import Compositions
+from .deadlines import wait_limit
 from .entry import entry_of
 from .merging import merged
 from .ready_data import ready_files
@@ -105,7 +106,7 @@ class Bench:
             LeaseError: they were not free in time; the message names who holds them.
         """
         pool = DevicePool(slots=self._slots(), locks=LockDirectory(self.settings.lock_dir))
-        deadline = Deadline.after(self.settings.lease_timeout_s, name="waiting for devices")
+        deadline = Deadline.after(wait_limit(case, self.settings), name="waiting for devices")
         return pool.lease(self.runner.devices, deadline=deadline, owner=case.name)
 
     def train(self, case: Case, recipe: Recipe | SFT, *, lease: Lease | None = None, observe: Observer | None = None) -> Run:

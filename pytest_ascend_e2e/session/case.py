@@ -27,7 +27,9 @@ class Case:
     """A test that trains.
 
     `runners` holds the names of which any will do. `recipe` is None where the test builds its recipes itself. Durations are in
-    seconds; None means the session's setting. `estimate_s` is how long the case is expected to hold its devices.
+    seconds; None means the session's setting: `wait_s` for free devices, then of one training `timeout_s` in all, `start_s` until
+    its first step begins, `first_step_s` until that step ends, `step_s` for each later step, `silence_s` without a sign of life.
+    `estimate_s` is how long the case is expected to hold its devices.
     """
 
     name: str
@@ -37,10 +39,15 @@ class Case:
     nodes: int = 1
     timeout_s: float | None = None
     silence_s: float | None = None
+    wait_s: float | None = None
+    start_s: float | None = None
+    first_step_s: float | None = None
+    step_s: float | None = None
     estimate_s: float | None = None
 
 
-ARGUMENTS = ("runner", "recipe", "nodes", "timeout", "silence", "estimate")
+DURATIONS = ("timeout", "silence", "wait", "start", "first_step", "step", "estimate")
+ARGUMENTS = ("runner", "recipe", "nodes", *DURATIONS)
 
 
 def case_from_arguments(name: str, tier: Tier, args: Sequence[object], kwargs: Mapping[str, object]) -> Case:
@@ -64,7 +71,7 @@ def case_from_arguments(name: str, tier: Tier, args: Sequence[object], kwargs: M
     nodes = kwargs.get("nodes", 1)
     if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
         problems.append(f"nodes={nodes!r}: expected a whole number of 1 or more")
-    timeout_s, silence_s, estimate_s = (_duration(key, kwargs.get(key), problems) for key in ("timeout", "silence", "estimate"))
+    durations = {f"{key}_s": _duration(key, kwargs.get(key), problems) for key in DURATIONS}
     if problems or not isinstance(nodes, int) or not (recipe is None or isinstance(recipe, (Recipe, SFT))):
         raise E2EError(*(f"@{tier.value} of {name} {problem}" for problem in problems))
     return Case(
@@ -73,9 +80,7 @@ def case_from_arguments(name: str, tier: Tier, args: Sequence[object], kwargs: M
         runners=runners,
         recipe=recipe,
         nodes=nodes,
-        timeout_s=timeout_s,
-        silence_s=silence_s,
-        estimate_s=estimate_s,
+        **durations,
     )
 
 
