@@ -98,6 +98,38 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class HostUse:
+    """What the host gave while one run trained, neighbours included: figures of the same moments, 64 at most.
+
+    `at_s` are seconds since the start. Memory is that of the container where it has a limit, else of the host, in GB (2 ** 30
+    bytes) as all sizes here; `shm_gb` is in use in /dev/shm, `disk_free_gb` is left where the run directory lies. Where moments
+    were merged, the worst stands for all. A total is 0 where it is not known.
+    """
+
+    at_s: Sequence[float] = ()
+    memory_gb: Sequence[float] = ()
+    shm_gb: Sequence[float] = ()
+    disk_free_gb: Sequence[float] = ()
+    memory_total_gb: float = 0.0
+    shm_total_gb: float = 0.0
+
+    @property
+    def peak_memory_gb(self) -> float:
+        """Return the most memory that was in use, 0 where nothing was seen."""
+        return max(self.memory_gb, default=0.0)
+
+    @property
+    def peak_shm_gb(self) -> float:
+        """Return the most of /dev/shm that was in use, 0 where nothing was seen."""
+        return max(self.shm_gb, default=0.0)
+
+    @property
+    def least_disk_free_gb(self) -> float | None:
+        """Return the least that was left of the disk, None where nothing was seen."""
+        return min(self.disk_free_gb, default=None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RunRecord:
     """One run and its checks: what every report, history and baseline is made from.
 
@@ -105,7 +137,7 @@ class RunRecord:
     `versions` the installed versions by distribution name ("none" where there is none), `problems` what else was wrong. `commit` is
     that of the cases, empty outside a repository, `is_dirty` tells that files differed from it; `device` is the chip. `retried_as`
     names the run that repeats this one because the machine, not the training, had failed. `changed` says what the session laid over
-    the recipe of the case.
+    the recipe of the case, `host` what the host had meanwhile.
     """
 
     run_id: str
@@ -140,6 +172,7 @@ class RunRecord:
     device: str = ""
     retried_as: str = ""
     changed: Sequence[str] = ()
+    host: HostUse = field(default_factory=HostUse)
 
     @property
     def is_completed(self) -> bool:
@@ -218,7 +251,13 @@ def _typed(data: dict[str, Any]) -> dict[str, Any]:
         "device_ids": tuple(data["device_ids"]),
         "problems": tuple(data["problems"]),
         "changed": tuple(data.get("changed", ())),  # records of an older version have none
+        "host": _host(data.get("host", {})),
     }
+
+
+def _host(data: Mapping[str, Any]) -> HostUse:
+    fields: dict[str, Any] = {key: tuple(map(float, of)) if isinstance(of, list) else float(of) for key, of in data.items()}
+    return HostUse(**fields)
 
 
 def _number(value: Any) -> float | None:

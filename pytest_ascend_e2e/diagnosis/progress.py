@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 STEP = re.compile(r"(?:^|[\s\]])step:(\d{1,9}) - ")
 _TRAINED = re.compile(r" - (?!val-)(?:training|actor|critic|timing|timing_s|perf|response_length|train)[/(]")
 _TOTAL = re.compile(r"Total training steps: (\d{1,9})")
+# verl's bars of progress, each drawn when its first step begins: reinforcement learning, fine-tuning.
+_BEGUN = re.compile(r"Training Progress: |Epoch \d{1,6}/\d{1,6}: ")
 _DONE = re.compile(r"Final validation metrics\b|Training Progress: 100%\|")
 _NUMBER = r"(?:np\.\w{1,12}\()?([-+]?(?:nan|inf|\d{0,20}\.?\d{1,20}(?:e[-+]?\d{1,4})?))"
 _METRIC = re.compile(
@@ -59,6 +61,7 @@ class Progress:
     last: int | None = None
     count: int = 0
     is_done: bool = False
+    has_begun: bool = False
     _recent: deque[_Step] = field(default_factory=lambda: deque(maxlen=_WINDOW))
     _rewards: deque[float] = field(default_factory=lambda: deque(maxlen=_WINDOW))
     _best_reward: float = -math.inf
@@ -73,6 +76,8 @@ class Progress:
 
     def feed(self, text: str) -> bool:
         """Take one clean line; return whether it completes a training step that had not been seen."""
+        if not self.has_begun:
+            self.has_begun = bool(_BEGUN.search(text))
         if "Training" in text or "training" in text or "Final" in text:
             self.is_done = self.is_done or bool(_DONE.search(text))
             if self.steps is None and (total := _TOTAL.search(text)):
@@ -83,6 +88,7 @@ class Progress:
         if match is None or not _TRAINED.search(text):
             return False
         number = int(match[1])
+        self.has_begun = True
         self._take(number, text)
         is_new = self.last is None or number > self.last
         self.last = number

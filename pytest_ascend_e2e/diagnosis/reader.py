@@ -5,9 +5,11 @@ Must not know: which of the findings is the root cause.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass, field
 
+from ..records import Kind
 from . import rules_ascend, rules_host, rules_training
 from .exceptions import find_exception, is_wrapper, read_exception
 from .rule import Finding, Rank, Rule, by_rank
@@ -29,6 +31,9 @@ _GUESS = re.compile(
 _FRAME = re.compile(r'^\s+File "[^"]{1,400}", line \d')
 # Exceptions below these lines stopped nothing: destructors, logging itself, exit handlers.
 _HARMLESS = ("exception ignored in", "--- logging error ---", "error in atexit._run_exitfuncs", "error in sys.excepthook")
+# How vLLM and SGLang announce the exception that ends an engine.
+_ENGINE_ENDS = ("enginecore encountered a fatal error", "workerproc hit an exception", "scheduler hit an exception")
+_ENGINE_ADVICE = "The rollout engine died of this exception: read the traceback above the line."
 _SAMPLE = re.compile(r"^\[(?:prompt|response)\]|^<\|im_start\|>")
 _SAMPLE_END = re.compile(r"^\[(?:ground_truth|score)\]|<\|im_end\|>|^step:\d")
 _MAX_SAMPLE = 400
@@ -36,8 +41,12 @@ _MAX_SAMPLE = 400
 
 @dataclass(slots=True)
 class _Source:
-    """What one process is printing: a traceback, perhaps a harmless one, or `sample` more lines of a prompt and its answer."""
+    """What one process is printing: a traceback, perhaps a harmless one, or `sample` more lines of a prompt and its answer.
 
+    `is_engine_ending` tells that its next exception is the end of a rollout engine.
+    """
+
+    is_engine_ending: bool = False
     is_in_traceback: bool = False
     is_harmless: bool = False
     sample: int = 0
@@ -60,6 +69,8 @@ class Reader:
         if any(word in lowered for word in _HARMLESS):
             state.is_harmless = True
             return None
+        if any(words in lowered for words in _ENGINE_ENDS):
+            state.is_engine_ending = True
         if "Traceback (most recent call last)" in line.text or _FRAME.match(line.text) or is_wrapper(line.text):
             state.is_in_traceback = True
             return None
@@ -76,7 +87,11 @@ class Reader:
         if is_harmless or line.is_quiet:
             return None
         found, meaning = _find(line, lowered), find_exception(raised)
-        return meaning if found is None or (meaning.rank is Rank.CAUSE and found.rank < Rank.ERROR) else found
+        finding = meaning if found is None or (meaning.rank is Rank.CAUSE and found.rank < Rank.ERROR) else found
+        is_engine_ending, state.is_engine_ending = state.is_engine_ending, False
+        if is_engine_ending and finding.kind is Kind.CODE_ERROR:
+            return dataclasses.replace(finding, kind=Kind.ROLLOUT_ENGINE, advice=_ENGINE_ADVICE)
+        return finding
 
     def _remember(self, source: str) -> _Source:
         if len(self._sources) >= MAX_SOURCES:

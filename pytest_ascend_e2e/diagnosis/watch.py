@@ -65,6 +65,11 @@ class FatalWatch:
         """Tell whether the last step was reached: what dies from now on is being torn down."""
         return self._progress.is_finished
 
+    @property
+    def has_begun(self) -> bool:
+        """Tell whether the first step has begun: the engines are up, weights and data are loaded."""
+        return self._progress.has_begun
+
     def feed(self, line: bytes | str) -> str | None:
         """Take the next line; return why the run cannot go on, None where it can or where it is finished."""
         self._progress.feed(clean(line).text)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .environment import build_environment
+from .closing import UNFINISHED, Book
+from .environment import build_environment, own_modules
 from .processes import OWNER, RUN_ID
-from .ray_home import make_ray_home, name_ray_home, ray_overrides
+from .ray_home import home_variables, make_ray_home, name_ray_home, ray_overrides
 from .redaction import Redactor
 from .run_directory import Command, RunDirectory, new_run_id
 from .simulation import simulation_env, simulation_overrides
@@ -15,6 +16,8 @@ from .watch import Limits
 __all__ = [
     "OWNER",
     "RUN_ID",
+    "UNFINISHED",
+    "Book",
     "Command",
     "Exit",
     "Leftovers",
@@ -23,9 +26,11 @@ __all__ = [
     "RunDirectory",
     "Supervisor",
     "build_environment",
+    "home_variables",
     "make_ray_home",
     "name_ray_home",
     "new_run_id",
+    "own_modules",
     "ray_overrides",
     "simulation_env",
     "simulation_overrides",

@@ -57,6 +57,8 @@ REFUSED = (
 # A crash in native code shows its Python stack, and a line of output is in the log when it is printed.
 OWN = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"}
 
+OWN_JOB = f"{__package__}.own_job"
+_EXTERNAL = "VERL_USE_EXTERNAL_MODULES"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -79,6 +81,12 @@ def build_environment(
         raise LaunchError(*problems)
     taken = {name: value for name, value in base.items() if _is_allowed(name, allow)}
     return dict(sorted({**_without_proxy_inside(taken), **OWN, **extra}.items()))
+
+
+def own_modules(environment: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
+    """Return the variable by which verl loads `own_job` in its processes, after what this run or else its caller has it load."""
+    given = environment.get(_EXTERNAL) or base.get(_EXTERNAL) or ""
+    return {_EXTERNAL: ",".join(dict.fromkeys([*(name for name in given.split(",") if name), OWN_JOB]))}
 
 
 def _is_allowed(name: str, allow: Sequence[str]) -> bool:

@@ -24,15 +24,16 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from .closing import Book
 from .processes import Process, Signs, end, find, read_table, tag_of
-from .ray_remains import put_away
 from .shared_memory import mapped_segments, remove_segments
 
 BOOT = (
     "import sys, types; room = types.ModuleType('room'); room.__path__ = [sys.argv[1]]; sys.modules['room'] = room; "
     "from room.keeper import main; sys.exit(main())"
 )
-ENDING_SCHEMA = 1
+STOP = b"!"
+HURRY = b"h"
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -51,6 +52,7 @@ class Keeper:
         self._training: subprocess.Popen[bytes] | None = None
         self._status: int | None = None
         self._is_told = False
+        self._grace_s = float(order["grace_s"])
         self._is_hung_up = False
         self._wake_fd = _wake_pipe()
         self._began_at = time.time()
@@ -123,7 +125,7 @@ class Keeper:
                 time.sleep(0.2)
                 self.reap()
         self._note_segments()
-        told, stuck = end(self._left, grace_s=float(self._order["grace_s"]), reap=self.reap)
+        told, stuck = end(self._left, grace_s=self._grace_s, reap=self.reap)
         self.reap()
         remove_segments(self._segments, in_use=mapped_segments(read_table()), born_after=self._began_at)
         training = self._training.pid if self._training else None
@@ -135,15 +137,10 @@ class Keeper:
         )
 
     def close_book(self, reason: str) -> None:
-        """Do what the supervisor would have done: leave a note of the ending in the run directory, and remove Ray's directory."""
-        note = {"schema": ENDING_SCHEMA, "reason": reason, "status": self._status}
-        target = self._order["ending_file"]
-        with contextlib.suppress(OSError):  # the run directory may be gone with the session
-            with open(f"{target}.tmp", "w", encoding="utf-8") as file:  # noqa: PTH123  # the keeper loads as little as it can
-                json.dump(note, file)
-            os.replace(f"{target}.tmp", target)  # noqa: PTH105  # as above
-        if self._order["ray_home"]:
-            put_away(self._order["ray_home"], keep_in=self._order["ray_logs"])
+        """Do what the supervisor would have done: say in the run directory how it ended, and remove Ray's directory."""
+        order = self._order
+        book = Book(run_id=order["run_id"], run_dir=order["run_dir"], ray_home=order["ray_home"])
+        book.close(reason, status=self._status, duration_s=time.time() - self._began_at)
 
     def reap(self) -> None:
         """Take the exit status of every child that has ended, the adopted ones too."""
@@ -167,12 +164,14 @@ class Keeper:
         return find(self._signs)
 
     def _is_asked(self) -> bool:
-        """Read the line: a byte asks to stop, its end says that nobody is there any more."""
+        """Read the line: a byte asks to stop (`HURRY` with less grace), its end says that nobody is there any more."""
         try:
             byte = self._line.recv(1)
         except OSError:  # ended with words of ours unread
             byte = b""
         self._is_hung_up = not byte
+        if byte == HURRY:
+            self._grace_s = float(self._order["fatal_grace_s"])
         return bool(byte)
 
     def _is_alone(self) -> bool:

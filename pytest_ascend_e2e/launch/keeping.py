@@ -18,7 +18,7 @@ from typing import Any
 
 from ..deadline import Deadline
 from ..errors import LaunchError
-from .keeper import BOOT
+from .keeper import BOOT, HURRY, STOP
 from .processes import OWNER, RUN_ID, owner_text
 from .run_directory import Command, RunDirectory
 
@@ -36,6 +36,7 @@ class Charge:
     directory: RunDirectory
     run_id: str
     grace_s: float
+    fatal_grace_s: float
     leave_s: float
     fds: tuple[int, ...] = ()
     ray_home: Path | None = None
@@ -119,11 +120,16 @@ class Keeping:
             self._take(json.loads(message))
         self.is_over = not chunk
 
-    def end(self, limit_s: float) -> None:
+    @property
+    def pid(self) -> int | None:
+        """The number of the keeper's process, None before its start."""
+        return None if self._process is None else self._process.pid
+
+    def end(self, limit_s: float, *, is_hurried: bool = False) -> None:
         """Ask the keeper to end the training, and wait until nothing is left or `limit_s` seconds have passed."""
         if self._line is not None and not self.is_over:
             try:
-                self._line.sendall(b"!")
+                self._line.sendall(HURRY if is_hurried else STOP)
             except OSError:  # gone at this very moment
                 self.is_over = True
         self.wait_over(limit_s)
@@ -179,8 +185,8 @@ class Keeping:
             "fds": list(charge.fds),
             "places": list(charge.places),
             "grace_s": charge.grace_s,
+            "fatal_grace_s": charge.fatal_grace_s,
             "leave_s": charge.leave_s,
-            "ending_file": str(charge.directory.ending),
-            "ray_home": None if charge.ray_home is None else str(charge.ray_home),
-            "ray_logs": str(charge.directory.ray_logs),
+            "run_dir": str(charge.directory.path),
+            "ray_home": "" if charge.ray_home is None else str(charge.ray_home),
         }

@@ -8,11 +8,27 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 FILE_LIMIT_BYTES = 1 << 20
 TOTAL_LIMIT_BYTES = 64 << 20
+# Where verl makes them, and how it names them, whatever TMPDIR says.
+WEIGHT_SOCKETS = Path("/tmp")  # noqa: S108  # as above
+
+
+def job_number(run_id: str) -> int:
+    """Return the number of this run's job in Ray: 1 to 2 ** 32 - 1, another one for another run."""
+    return zlib.crc32(run_id.encode()) or 1
+
+
+def remove_weight_sockets(run_id: str, *, place: Path = WEIGHT_SOCKETS) -> None:
+    """Remove the sockets that verl, killed while it sends weights, leaves outside of the run's own directories."""
+    job_id = job_number(run_id).to_bytes(4, "little").hex()
+    for path in place.glob(f"rl-colocate-zmq-{job_id}-*.sock"):
+        with contextlib.suppress(OSError):  # gone meanwhile, or another user's
+            path.unlink()
 
 
 def put_away(home: str | Path, *, keep_in: str | Path | None) -> None:

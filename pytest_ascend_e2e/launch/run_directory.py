@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -110,9 +111,39 @@ class RunDirectory:
         return self.path / "ray-logs"
 
     @property
+    def stacks(self) -> Path:
+        """`stacks.txt`: what every process was doing when the run was given up, there only if it was."""
+        return self.path / "stacks.txt"
+
+    @property
+    def npu_smi(self) -> Path:
+        """`npu-smi.txt`: the devices at that moment, where the host has the tool."""
+        return self.path / "npu-smi.txt"
+
+    @property
+    def device_logs(self) -> Path:
+        """`device-logs/`: CANN's own logs (plog), there only where there are NPUs, until the run has passed."""
+        return self.path / "device-logs"
+
+    def make_device_logs(self) -> None:
+        """Make the directory of CANN's logs, which CANN does not make itself.
+
+        Raises:
+            LaunchError: it cannot be made.
+        """
+        try:
+            self.device_logs.mkdir(exist_ok=True)
+        except OSError as error:
+            raise LaunchError(f"{str(self.device_logs)!r} cannot be made: {error}; see that its disk has space") from error
+
+    def remove_device_logs(self) -> None:
+        """Remove CANN's logs: of a run that went well, nobody reads them."""
+        shutil.rmtree(self.device_logs, ignore_errors=True)
+
+    @property
     def variables(self) -> dict[str, str]:
-        """The variables by which verl finds its files here: for the environment of the run."""
-        return {"VERL_FILE_LOGGER_PATH": str(self.metrics)}
+        """The variables by which verl and CANN find their files here: for the environment of the run."""
+        return {"VERL_FILE_LOGGER_PATH": str(self.metrics), "ASCEND_PROCESS_LOG_PATH": str(self.device_logs)}
 
     def write_command(self, command: Command, *, ray_home: Path | None = None) -> None:
         """Write `command.sh` and `environment.json`; `ray_home` is the run's own, for which each repeat gets another."""

@@ -40,6 +40,7 @@ repeat_dir=$here/repeat-$number
 """
 _RAY = """\
 ray_home=$(mktemp -d /tmp/e2e-XXXXXX)
+mkdir -- "$ray_home/tmp"
 trap 'rm -rf -- "$ray_home"' EXIT
 """
 _RUN = """

@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from .processes import (
     OWNER,
@@ -23,6 +24,7 @@ from .processes import (
     shares_namespace,
     tag_of,
 )
+from .ray_home import HOMES, orphaned_homes
 
 GRACE_S = 5.0
 
@@ -31,11 +33,13 @@ GRACE_S = 5.0
 class Leftovers:
     """What runs of other sessions have left on this host.
 
-    `ended` names the processes whose session is dead, which were ended; `others` the runs, with their number of processes, that
-    belong to a live session or to another container, which were not touched.
+    `ended` names the processes whose session is dead, which were ended; `closed` the runs whose book was closed, with their
+    directory of Ray removed; `others` the runs, with their number of processes, that belong to a live session or to another
+    container, which were not touched.
     """
 
     ended: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
 
 
@@ -49,8 +53,8 @@ def sweep(run_id: str, *, places: Iterable[str | os.PathLike[str]] = (), grace_s
     return [str(process) for process in told]
 
 
-def sweep_dead_sessions(*, grace_s: float = GRACE_S) -> Leftovers:
-    """End the processes of runs whose session is gone, and name those of runs whose session lives."""
+def sweep_dead_sessions(*, grace_s: float = GRACE_S, homes: Path = HOMES) -> Leftovers:
+    """End the processes of runs whose session is gone, and close their books; name the runs whose session lives."""
     dead: set[bytes] = set()
     others: Counter[str] = Counter()
     for pid in read_table():
@@ -66,7 +70,13 @@ def sweep_dead_sessions(*, grace_s: float = GRACE_S) -> Leftovers:
     ended: list[Process] = []
     if dead:
         ended, _ = end(lambda: find(Signs(tags=frozenset(dead))), grace_s=grace_s)
+    closed: list[str] = []
+    for book, owner in orphaned_homes(homes):
+        if not is_owner_alive(owner) and not find(Signs(tags=frozenset({tag_of(book.run_id)}))):
+            book.close("the pytest process and the keeper of the run are gone")
+            closed.append(book.run_id)
     return Leftovers(
         ended=tuple(str(process) for process in ended),
+        closed=tuple(sorted(closed)),
         others=tuple(f"{run_id}: {count} processes" for run_id, count in sorted(others.items())),
     )

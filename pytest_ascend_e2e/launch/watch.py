@@ -6,8 +6,8 @@ Must not know: processes. What a line means is asked; deadlines are counted on t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import final
 
@@ -18,6 +18,7 @@ from .tail import Tail
 
 FatalLine = Callable[[str], "str | None"]
 Progress = Callable[[Sequence[bytes]], "str | None"]
+Begun = Callable[[], bool]
 
 _READS_A_LOOK = 16
 
@@ -26,18 +27,26 @@ _READS_A_LOOK = 16
 class Limits:
     """How long things may take, in seconds; None where there is no limit.
 
-    `total_s` for the whole run; `silence_s` without a new byte in log or metrics; `first_step_s` from the start to the first line
-    of metrics, `step_s` from each line to the next. After a fatal line the training has `fatal_s` to end by itself, which gives
-    the better traceback. A stop is TERM, `grace_s`, KILL. After a training's own end its helpers have `leave_s` to go.
+    `total_s` for the whole run; `silence_s` without a new byte in log or metrics; `start_s` until the first step begins,
+    `first_step_s` until its line of metrics is there, both from the start of the run, `step_s` from each such line to the next.
+    After a fatal line the training has `fatal_s` to end by itself, which gives the better traceback. A stop is TERM, `grace_s`
+    (`fatal_grace_s` after a fatal line), KILL. Before it, keeping the scene takes `scene_s` at most (0: it is not kept). After a
+    training's own end its helpers have `leave_s` to go.
+
+    `origins` says where a limit comes from, by the name of its field; a missed deadline quotes it.
     """
 
     total_s: float
     silence_s: float | None = None
+    start_s: float | None = None
     first_step_s: float | None = None
     step_s: float | None = None
-    fatal_s: float = 10.0
+    fatal_s: float = 3.0
+    scene_s: float = 3.0
     grace_s: float = 10.0
+    fatal_grace_s: float = 2.0
     leave_s: float = 5.0
+    origins: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,11 +68,13 @@ class Watch:
         *,
         is_fatal: FatalLine,
         progress: Progress,
+        has_begun: Begun = lambda: True,
         clock: Clock = time.monotonic,
     ) -> None:
         self._limits = limits
         self._is_fatal = is_fatal
         self._progress = progress
+        self._has_begun = has_begun
         self._clock = clock
         self._log = Tail(directory.log)
         self._metrics = Tail(directory.metrics)
@@ -71,6 +82,7 @@ class Watch:
         self._heard_at = clock()
         self._total = Deadline.after(limits.total_s, name="run", clock=clock)
         self._silence = self._optional(limits.silence_s, "silence")
+        self._start = self._optional(limits.start_s, "start")
         self._step = self._optional(limits.first_step_s, "first step")
         self._fatal: Deadline | None = None
         self._said = ""
@@ -93,6 +105,8 @@ class Watch:
         if self._log.size + self._metrics.size > before:
             self._heard_at = self._clock()
             self._silence = self._silence and self._silence.restarted()
+        if self._start is not None and (self._line_count or self._has_begun()):
+            self._start = None
         return self._judge()
 
     def finish(self) -> None:
@@ -139,9 +153,15 @@ class Watch:
                 ending=Ending.FATAL_LINE,
                 reason=f"the log says that it cannot go on ({self.fatal_reason}), and {after} later it lived",
             )
-        for deadline in (self._total, self._silence, self._step):
+        for field_name, deadline in (
+            ("total_s", self._total),
+            ("silence_s", self._silence),
+            ("start_s", self._start),
+            ("step_s" if self._line_count else "first_step_s", self._step),
+        ):
             if deadline is not None and deadline.is_over():
-                return Stop(ending=Ending.DEADLINE, reason=_missed(deadline))
+                origin = self._limits.origins.get(field_name)
+                return Stop(ending=Ending.DEADLINE, reason=_missed(deadline) + (f" (limit: {origin})" if origin else ""))
         return None
 
     def _optional(self, limit_s: float | None, name: str) -> Deadline | None:
@@ -155,6 +175,8 @@ def _missed(deadline: Deadline) -> str:
             return f"run deadline: not at its end after {limit}"
         case "silence":
             return f"silence deadline: nothing new in log or metrics for {limit}"
+        case "start":
+            return f"start deadline: no step begun {limit} after the start"
         case "first step":
             return f"first step deadline: no metrics {limit} after the start"
         case _:

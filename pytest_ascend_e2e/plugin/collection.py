@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from ..errors import E2EError, RunnerError
-from ..session import Case
+from ..session import Case, run_limit, wait_limit
 from .guard import CASE_PROPERTY
 from .markers import CASE_KEY, QUARANTINE_KEY, case_of, quarantine_of
 from .planning import is_served, plan_case
@@ -58,7 +58,7 @@ def keep_case(item: pytest.Item) -> None:
         state = state_of(item.config)
         settings = state.settings
         runs = 3 if state.is_confirm else 1  # the run and its two repeats
-        limit_s = runs * (case.timeout_s or settings.run_timeout_s) + settings.lease_timeout_s + PREPARATION_S
+        limit_s = runs * run_limit(case, settings)[0] + wait_limit(case, settings) + PREPARATION_S
         item.add_marker(pytest.mark.timeout(limit_s, method="signal"))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from ..errors import E2EError
-from ..session import Case, Quarantine, Tier, case_from_arguments, quarantine_from_arguments
+from ..session import DURATIONS, Case, Quarantine, Tier, case_from_arguments, quarantine_from_arguments
 
 if TYPE_CHECKING:
     from ..recipe import SFT, Recipe
@@ -21,7 +21,7 @@ QUARANTINE_KEY = pytest.StashKey[Quarantine]()
 _NOT_GIVEN = object()
 
 
-def npu_nightly(
+def npu_nightly(  # noqa: PLR0913  # each is one thing that a case may say
     *misplaced: object,
     runner: str | tuple[str, ...] | object = _NOT_GIVEN,
     recipe: Recipe | SFT | object = _NOT_GIVEN,
@@ -29,6 +29,10 @@ def npu_nightly(
     devices: int | object = _NOT_GIVEN,
     timeout: float | str | object = _NOT_GIVEN,
     silence: float | str | object = _NOT_GIVEN,
+    wait: float | str | object = _NOT_GIVEN,
+    start: float | str | object = _NOT_GIVEN,
+    first_step: float | str | object = _NOT_GIVEN,
+    step: float | str | object = _NOT_GIVEN,
     estimate: float | str | object = _NOT_GIVEN,
     **unknown: object,
 ) -> pytest.MarkDecorator:
@@ -42,6 +46,10 @@ def npu_nightly(
         devices: how many of the runner's devices the case takes; left out, it takes all of them.
         timeout: longest time of one training: seconds, or a text such as "3h".
         silence: longest time without a sign of life.
+        wait: longest wait for free devices.
+        start: longest time from the start of a training until its first step begins.
+        first_step: longest time from the start of a training until its first step has ended.
+        step: longest time of each later step.
         estimate: how long the case is expected to hold its devices.
         **unknown: none are accepted; told at collection.
     """
@@ -52,13 +60,17 @@ def npu_nightly(
         "devices": devices,
         "timeout": timeout,
         "silence": silence,
+        "wait": wait,
+        "start": start,
+        "first_step": first_step,
+        "step": step,
         "estimate": estimate,
         **unknown,
     }
     return _mark("npu_nightly", misplaced, given)
 
 
-def npu_e2e(
+def npu_e2e(  # noqa: PLR0913  # as above
     *misplaced: object,
     runner: str | tuple[str, ...] | object = _NOT_GIVEN,
     recipe: Recipe | SFT | object = _NOT_GIVEN,
@@ -66,6 +78,10 @@ def npu_e2e(
     devices: int | object = _NOT_GIVEN,
     timeout: float | str | object = _NOT_GIVEN,
     silence: float | str | object = _NOT_GIVEN,
+    wait: float | str | object = _NOT_GIVEN,
+    start: float | str | object = _NOT_GIVEN,
+    first_step: float | str | object = _NOT_GIVEN,
+    step: float | str | object = _NOT_GIVEN,
     estimate: float | str | object = _NOT_GIVEN,
     **unknown: object,
 ) -> pytest.MarkDecorator:
@@ -77,6 +93,10 @@ def npu_e2e(
         "devices": devices,
         "timeout": timeout,
         "silence": silence,
+        "wait": wait,
+        "start": start,
+        "first_step": first_step,
+        "step": step,
         "estimate": estimate,
         **unknown,
     }
@@ -116,7 +136,8 @@ def _mark(name: str, misplaced: tuple[object, ...], given: dict[str, object]) ->
 
 def declare_markers(config: pytest.Config) -> None:
     """Make the markers known, so that --strict-markers accepts them."""
-    arguments = "runner, recipe=None, nodes=1, devices=None, timeout=None, silence=None, estimate=None"
+    durations = ", ".join(f"{name}=None" for name in DURATIONS)
+    arguments = f"runner, recipe=None, nodes=1, devices=None, {durations}"
     for line in (
         f"npu_nightly({arguments}): a nightly case; implies nightly",
         f"npu_e2e({arguments}): a case of the pull-request tier",

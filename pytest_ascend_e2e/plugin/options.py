@@ -159,7 +159,22 @@ OPTIONS = (
         name="python", read=_program, default=sys.executable, metavar="FILE",
         help="Python interpreter of the training environment",
     ),
-    Option(name="run-timeout", read=parse_duration, default="3h", metavar="TIME", help="longest time one training may take"),
+    Option(
+        name="run-timeout", read=parse_duration, default="3h", metavar="TIME",
+        help="longest time one training may take; a case with an estimate gets three times that by default",
+    ),
+    Option(
+        name="start-timeout", read=parse_duration, default=None, metavar="TIME",
+        help="longest time until the first step begins (default: the estimate of the case, if it has one)",
+    ),
+    Option(
+        name="first-step-timeout", read=parse_duration, default=None, metavar="TIME",
+        help="longest time from the start until the first step has ended (default: one and a half times the estimate)",
+    ),
+    Option(
+        name="step-timeout", read=parse_duration, default=None, metavar="TIME",
+        help="longest time of each later step (default: the estimate)",
+    ),
     Option(
         name="silence-timeout", read=parse_duration, default="20m", metavar="TIME",
         help="longest time a training may print nothing",
@@ -254,6 +269,9 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
     def seconds(name: str) -> float:
         return parse_duration(found[name].text)
 
+    def optional_seconds(name: str) -> float | None:
+        return seconds(name) if found[name].text else None
+
     runners_file, budget = found["runners-file"].text, found["budget"].text
     return Settings(
         runner=found["runner"].text or None,
@@ -268,10 +286,14 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
         run_timeout_s=seconds("run-timeout"),
         silence_timeout_s=seconds("silence-timeout"),
         lease_timeout_s=seconds("lease-timeout"),
+        start_timeout_s=optional_seconds("start-timeout"),
+        first_step_timeout_s=optional_seconds("first-step-timeout"),
+        step_timeout_s=optional_seconds("step-timeout"),
         retries=_count(found["retries"].text),
         steps=_steps(found["steps"].text) if found["steps"].text else None,
         changes=found["set"].texts,
         budget_device_hours=_hours(budget) if budget else None,
+        origins={name: setting.source for name, setting in found.items() if setting.source != "default"},
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from .baselines import FILE_NAME, read_baselines, write_baselines
 from .bench import Bench
-from .case import Case, Tier, case_from_arguments
+from .case import DURATIONS, Case, Tier, case_from_arguments
 from .changes import changes_of
 from .compositions import Compositions
 from .confirming import confirmation, with_another_seed
+from .deadlines import run_limit, wait_limit
 from .durations import expected_duration_s
 from .existing import ExistingRun, read_run
 from .judging import GROUPS, Demands, demands_of, judge_again
@@ -19,6 +20,7 @@ from .schedule import Job, largest_first, lower_bound_s, starts
 from .settings import Settings
 
 __all__ = [
+    "DURATIONS",
     "FALSE_ALARMS",
     "FILE_NAME",
     "GROUPS",
@@ -50,7 +52,9 @@ __all__ = [
     "read_baselines",
     "read_run",
     "record_baseline",
+    "run_limit",
     "starts",
+    "wait_limit",
     "with_another_seed",
     "write_baselines",
 ]

@@ -39,6 +39,7 @@ from .case import Case
 from .changes import changes_of
 from .commit import commit_of
 from .compositions import Compositions
+from .deadlines import wait_limit
 from .entry import entry_of
 from .host import findings_here, input_findings
 from .merging import merged
@@ -142,7 +143,7 @@ class Bench:
     def _lease(self, case: Case) -> Lease:
         occupied = None if self.runner.simulated else functools.partial(occupied_devices, self.environ)
         pool = DevicePool(slots=self._slots(), locks=LockDirectory(self.settings.lock_dir), occupied=occupied)
-        deadline = Deadline.after(self.settings.lease_timeout_s, name="waiting for devices")
+        deadline = Deadline.after(wait_limit(case, self.settings), name="waiting for devices")
         return pool.lease(self.runner.devices, deadline=deadline, owner=case.name, tell=self.waiting)
 
     def train(self, case: Case, recipe: Recipe | SFT, *, lease: Lease | None = None, observe: Observer | None = None) -> Run:

@@ -28,8 +28,10 @@ class Case:
     """A test that trains.
 
     `runners` holds the names of which any will do. `recipe` is None where the test builds its recipes itself. Durations are in
-    seconds; None means the session's setting. `estimate_s` is how long the case is expected to hold its devices; `devices` is how
-    many of the runner's it takes on each node, None for all of them.
+    seconds; None means the session's setting: `wait_s` for free devices, then of one training `timeout_s` in all, `start_s` until
+    its first step begins, `first_step_s` until that step ends, `step_s` for each later step, `silence_s` without a sign of life.
+    `estimate_s` is how long the case is expected to hold its devices; `devices` is how many of the runner's it takes on each node,
+    None for all of them.
     """
 
     name: str
@@ -40,6 +42,10 @@ class Case:
     devices: int | None = None
     timeout_s: float | None = None
     silence_s: float | None = None
+    wait_s: float | None = None
+    start_s: float | None = None
+    first_step_s: float | None = None
+    step_s: float | None = None
     estimate_s: float | None = None
 
     def share_of(self, runner: Runner) -> Runner:
@@ -47,7 +53,8 @@ class Case:
         return runner if self.devices is None else replace(runner, devices=self.devices)
 
 
-ARGUMENTS = ("runner", "recipe", "nodes", "devices", "timeout", "silence", "estimate")
+DURATIONS = ("timeout", "silence", "wait", "start", "first_step", "step", "estimate")
+ARGUMENTS = ("runner", "recipe", "nodes", "devices", *DURATIONS)
 
 
 def case_from_arguments(name: str, tier: Tier, args: Sequence[object], kwargs: Mapping[str, object]) -> Case:
@@ -70,7 +77,7 @@ def case_from_arguments(name: str, tier: Tier, args: Sequence[object], kwargs: M
         problems.append(f"recipe={recipe!r} is a {type(recipe).__name__}; expected a Recipe(...) or an SFT(...)")
     nodes = _count("nodes", kwargs.get("nodes", 1), problems)
     devices = None if kwargs.get("devices") is None else _count("devices", kwargs["devices"], problems)
-    timeout_s, silence_s, estimate_s = (_duration(key, kwargs.get(key), problems) for key in ("timeout", "silence", "estimate"))
+    durations = {f"{key}_s": _duration(key, kwargs.get(key), problems) for key in DURATIONS}
     if problems or not (recipe is None or isinstance(recipe, (Recipe, SFT))):
         raise E2EError(*(f"@{tier.value} of {name} {problem}" for problem in problems))
     return Case(
@@ -80,9 +87,7 @@ def case_from_arguments(name: str, tier: Tier, args: Sequence[object], kwargs: M
         recipe=recipe,
         nodes=nodes,
         devices=devices,
-        timeout_s=timeout_s,
-        silence_s=silence_s,
-        estimate_s=estimate_s,
+        **durations,
     )
 
 

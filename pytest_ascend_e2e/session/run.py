@@ -267,6 +267,8 @@ class Run:
             self._checks.append(_NOT_JUDGED)
         record = self.record
         self._directory.write_record(record.to_json())
+        if is_body_passed and record.is_passed:
+            self._directory.remove_device_logs()
         return record
 
 

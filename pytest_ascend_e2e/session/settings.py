@@ -1,12 +1,12 @@
 """What a session was asked for: values only, already read and checked.
 
-Must not know: where a value came from (flag, variable, ini file); `plugin/` reads and explains that.
+Must not know: how a value is read from flag, variable or ini file; `plugin/` does that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -17,7 +17,8 @@ class Settings:
     Durations are in seconds. `runner` is None where it is to be found from the devices; `runners_file` is the user's own addition
     to the catalogue; `python` is the interpreter of the training environment; `retries` is how often a training that the machine
     ended is repeated; `history` is the database that gets every concluded run, None for none; `budget_device_hours` is what the
-    cases of a plan may cost together; `steps` and `changes` (KEY=VALUE) are laid over every recipe of the session.
+    cases of a plan may cost together; `steps` and `changes` (KEY=VALUE) are laid over every recipe of the session. `origins` says
+    where a setting came from (`--e2e-run-timeout`), by the name of its option, unless it is the default.
     """
 
     runner: str | None
@@ -31,11 +32,15 @@ class Settings:
     run_timeout_s: float
     silence_timeout_s: float
     lease_timeout_s: float
+    start_timeout_s: float | None = None
+    first_step_timeout_s: float | None = None
+    step_timeout_s: float | None = None
     retries: int = 0
     history: Path | None = None
     budget_device_hours: float | None = None
     steps: int | None = None
     changes: Sequence[str] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def told_changes(self) -> tuple[str, ...]:

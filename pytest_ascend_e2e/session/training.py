@@ -5,6 +5,7 @@ Must not know: how dataset, weights and plan came about; `bench.py` brings them.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import json
 import secrets
@@ -16,15 +17,19 @@ from typing import final
 
 from ..diagnosis import FatalWatch, diagnose
 from ..launch import (
+    UNFINISHED,
+    Book,
     Command,
     Exit,
-    Limits,
+    Leftovers,
     RunDirectory,
     Supervisor,
     build_environment,
+    home_variables,
     make_ray_home,
     name_ray_home,
     new_run_id,
+    own_modules,
     ray_overrides,
     sweep_dead_sessions,
 )
@@ -36,6 +41,7 @@ from ..runners import Lease, Runner
 from ..verdict import Baseline
 from .case import Case
 from .commit import Commit
+from .deadlines import limits_of
 from .figures import figures
 from .run import Run
 from .settings import Settings
@@ -57,11 +63,11 @@ class Training:
         self._commit = commit
         self._run_id = new_run_id(case.name, now=_now(), token=secrets.token_hex(3))
         self._ray_home = name_ray_home(self._run_id)
-        self._swept: Sequence[str] = ()
+        self._swept = Leftovers()
 
     def __enter__(self) -> Training:
         # Before a device is asked for: what a session left that was killed together with its keeper may still hold one.
-        self._swept = sweep_dead_sessions().ended
+        self._swept = sweep_dead_sessions()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -90,29 +96,36 @@ class Training:
         A training that is interrupted leaves its record too, before the interruption goes on.
         """
         path = self._settings.run_root / self._run_id
-        own = {**environment, **RunDirectory(path).variables}
+        own = {**home_variables(self._ray_home), **environment, **RunDirectory(path).variables}
+        if not isinstance(self._recipe, SFT):
+            own |= own_modules(environment, environ)
         if not self._runner.simulated:
             own["ASCEND_RT_VISIBLE_DEVICES"] = ",".join(map(str, lease.device_ids))
         command = Command(argv=tuple(argv), env=build_environment(environ, extra=own), cwd=path)
+        draft = self._draft(plan, path, lease, environ)
+        # From here on, if this process is killed, whoever is left tidies up and completes the record: keeper or next session.
+        make_ray_home(self._ray_home, book=Book(run_id=self._run_id, run_dir=str(path.absolute())))
         directory = RunDirectory.create(path, env=command.env)
+        directory.write_record(draft.to_json())
         directory.write_command(command, ray_home=self._ray_home)
         directory.write_config(config)
+        if not self._runner.simulated:
+            directory.make_device_logs()
         supervisor = self._supervisor(command, directory, lease, observe)
-        started = _now()
-        # As late as can be: from the next line on a keeper removes it, whatever becomes of this process.
-        make_ray_home(self._ray_home)
 
         def finished(ended: Exit) -> Run:
             metrics = read_jsonl(directory.metrics.read_bytes().splitlines(keepends=True) if directory.metrics.exists() else ())
-            record = self._record(plan, directory, lease, metrics, ended, started, environ)
+            record = self._completed(draft, directory, metrics, ended)
             directory.write_record(record.to_json())
             dtype = "float32" if self._runner.simulated else "bfloat16"
             return Run(recipe=self._recipe, record=record, metrics=metrics, directory=directory, baselines=baselines, dtype=dtype)
 
         try:
             return finished(supervisor.run())
-        except BaseException:
-            if supervisor.exit is not None:
+        except BaseException as error:
+            if supervisor.exit is None:
+                directory.write_record(dataclasses.replace(draft, end_reason=f"could not be started: {error}").to_json())
+            else:
                 finished(supervisor.exit)
             raise
 
@@ -129,31 +142,21 @@ class Training:
                         observe(last, data)
             return None if last is None else f"step {last} of {steps}"
 
-        limits = Limits(
-            total_s=self._case.timeout_s or self._settings.run_timeout_s,
-            silence_s=self._case.silence_s or self._settings.silence_timeout_s,
-        )
+        watch = FatalWatch(steps)
         return Supervisor(
             command,
             directory,
             run_id=self._run_id,
-            limits=limits,
-            is_fatal=FatalWatch(steps).feed,
+            limits=limits_of(self._case, self._settings),
+            is_fatal=watch.feed,
             progress=progress,
+            has_begun=lambda: watch.has_begun,
             fds=lease.fds,
             ray_home=self._ray_home,
         )
 
-    def _record(
-        self,
-        plan: Plan,
-        directory: RunDirectory,
-        lease: Lease,
-        metrics: Metrics,
-        ended: Exit,
-        started: dt.datetime,
-        environ: Mapping[str, str],
-    ) -> RunRecord:
+    def _draft(self, plan: Plan, path: Path, lease: Lease, environ: Mapping[str, str]) -> RunRecord:
+        """Return the record of a run that is about to start, which says that it has not ended."""
         recipe, runner = self._recipe, self._runner
         return RunRecord(
             run_id=self._run_id,
@@ -169,26 +172,38 @@ class Training:
             rollout=recipe.rollout_name,
             layout=str(plan.layout),
             steps=recipe.steps,
-            started_at=started.isoformat(timespec="seconds"),
-            duration_s=ended.duration_s,
-            ending=ended.ending,
-            exit_status=ended.exit_status,
-            signal=ended.signal,
-            end_reason=ended.end_reason or "exit status 0",
-            run_dir=str(directory.path),
+            started_at=_now().isoformat(timespec="seconds"),
+            duration_s=0.0,
+            ending=Ending.INTERRUPTED,
+            exit_status=None,
+            signal=None,
+            end_reason=UNFINISHED,
+            run_dir=str(path.absolute()),
             rerun_command=self._rerun,
-            last_step=max(metrics.steps, default=None),
-            summary=figures(metrics),
             versions=versions(self._settings.python, environ),
-            diagnosis=_diagnosis(directory.log, ended),
             problems=[
-                *(f"of a session that is gone, ended before this run: {name}" for name in self._swept),
-                *(f"left behind and ended: {name}" for name in (*ended.leftovers, *ended.stuck)),
+                *(f"of a session that is gone, ended before this run: {name}" for name in self._swept.ended),
+                *(f"of a session that is gone, closed before this run: {name}" for name in self._swept.closed),
             ],
             commit=self._commit.name,
             is_dirty=self._commit.is_dirty,
             device=runner.chip,
             changed=self._settings.told_changes,
+        )
+
+    def _completed(self, draft: RunRecord, directory: RunDirectory, metrics: Metrics, ended: Exit) -> RunRecord:
+        return dataclasses.replace(
+            draft,
+            duration_s=ended.duration_s,
+            ending=ended.ending,
+            exit_status=ended.exit_status,
+            signal=ended.signal,
+            end_reason=ended.end_reason or "exit status 0",
+            last_step=max(metrics.steps, default=None),
+            summary=figures(metrics),
+            host=ended.host,
+            diagnosis=_diagnosis(directory.log, ended),
+            problems=[*draft.problems, *(f"left behind and ended: {name}" for name in (*ended.leftovers, *ended.stuck))],
         )
 
 

@@ -22,8 +22,8 @@ def trainer_argv(*actions: str) -> tuple[str, ...]:
 
 
 def limits(**changes: float | None) -> Limits:
-    """Short ones, and a total that only a test of the total meets."""
-    return Limits(**{"total_s": 60.0, "fatal_s": 0.5, "grace_s": 0.5, "leave_s": 0.3, **changes})  # type: ignore[arg-type]  # a test's own
+    """Short ones, without a scene, and a total that only a test of the total meets."""
+    return Limits(**{"total_s": 60.0, "fatal_s": 0.5, "scene_s": 0.0, "grace_s": 0.5, "leave_s": 0.3, **changes})  # type: ignore[arg-type]  # a test's own
 
 
 class FakeRun:

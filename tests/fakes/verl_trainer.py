@@ -5,7 +5,7 @@ Told what to do by the variable FAKE_TRAINER, a comma-separated list: `flat` (re
 training disagree from step N), `wrong-reference` (KL at step 1), `without:KEY` (never prints a metric), `slow` (waits between
 steps), `silent` (hangs without a word after step 1), `memory@N` (Ray kills it for want of host memory after step N),
 `memory-once@N` (the same in the first run of a run root only), `flat-once:FILE` (flat the first time, which makes the file),
-`flat-unseeded` (flat unless a seed is given).
+`flat-unseeded` (flat unless a seed is given), `engine-dead@N` (after step N an engine dies of an exception, and nobody goes on).
 """
 
 from __future__ import annotations
@@ -69,6 +69,36 @@ def is_first_run() -> bool:
     return len([path for path in Path.cwd().parent.iterdir() if path.is_dir()]) == 1
 
 
+SERVER = "(vLLMHttpServer pid=41) "
+ENGINE = SERVER + "(EngineCore_DP0 pid=42) ERROR 11-30 15:04:05 [core.py:7] "
+ENGINE_DEAD = (
+    ENGINE + "EngineCore encountered a fatal error.",
+    ENGINE + "Traceback (most recent call last):",
+    ENGINE + '  File "/opt/vllm/worker.py", line 7, in execute_model',
+    ENGINE + "    return self.model(tokens)",
+    ENGINE + "RuntimeError: the kernel lost its workspace",
+    SERVER + "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
+)
+
+
+def hang() -> None:
+    """Wait for an answer that nobody will give."""
+    time.sleep(600)
+
+
+def die(wish: dict[str, str], step: int) -> None:
+    """Come to the end that was wished for after this step."""
+    if wish.get("kill") == str(step):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if wish.get("engine-dead") == str(step):
+        print(*ENGINE_DEAD, sep="\n", flush=True)
+        hang()
+    if wish.get("crash") == str(step):
+        raise ValueError("reward function returned no score for 3 of 8 samples")
+    if "silent" in wish:
+        hang()
+
+
 def main() -> int:
     overrides = dict(argument.lstrip("+").partition("=")[::2] for argument in sys.argv[1:])
     steps = int(overrides["trainer.total_training_steps"])
@@ -89,15 +119,10 @@ def main() -> int:
             jsonl.flush()
             if wish.get("stop") == str(step):
                 return 0
-            if wish.get("kill") == str(step):
-                os.kill(os.getpid(), signal.SIGKILL)
             if str(step) in (wish.get("memory"), wish.get("memory-once") if is_first_run() else None):
                 print("ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.", flush=True)
                 return 1
-            if wish.get("crash") == str(step):
-                raise ValueError("reward function returned no score for 3 of 8 samples")
-            if "silent" in wish:
-                time.sleep(600)
+            die(wish, step)
             if "slow" in wish:
                 time.sleep(1)
     return 0

@@ -5,7 +5,9 @@ About two minutes each, so they are not part of `make test`: `make faults` runs 
 
 from __future__ import annotations
 
+import datetime as dt
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -17,10 +19,11 @@ import psutil
 import pytest
 
 from pytest_ascend_e2e import FSDP2, GRPO, Recipe, Run, Vllm
-from pytest_ascend_e2e.launch import RUN_ID
-from pytest_ascend_e2e.records import Ending
+from pytest_ascend_e2e.launch import RUN_ID, simulation_env
+from pytest_ascend_e2e.records import Ending, Kind
 from pytest_ascend_e2e.runners import DEFAULT_LOCK_DIR, load_catalogue
 from pytest_ascend_e2e.session import Bench, Case, Settings, Tier
+from tests.fakes import dying_engine
 
 SOUND = Recipe(
     algorithm=GRPO(use_kl_loss=True, kl_loss_coef=0.001),
@@ -147,6 +150,26 @@ def test_numbers_that_are_not_finite_are_red(train_wrong: Train) -> None:
 
     assert not record.is_passed
     assert failed(run) & {"completed.finite", "completed.process"}
+
+
+def test_a_training_that_hangs_after_its_engine_died_is_ended_within_ten_seconds(train_wrong: Train) -> None:
+    modules = f"{simulation_env()['VERL_USE_EXTERNAL_MODULES']},{dying_engine.__name__}"
+    env = {"VERL_USE_EXTERNAL_MODULES": modules, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+    run = train_wrong(replace(SOUND, steps=20, env=env))
+
+    verdict_at = (run.directory / "record.json").stat().st_mtime
+    log = (run.directory / "train.log").read_text(errors="replace")
+    logged = re.search(r"ERROR (\d\d-\d\d \d\d:\d\d:\d\d) .*EngineCore encountered a fatal error", log)
+    record = run.conclude(is_body_passed=True)
+    assert record.ending is Ending.FATAL_LINE
+    assert record.diagnosis is not None
+    assert (record.diagnosis.kind, record.diagnosis.line) == (Kind.ROLLOUT_ENGINE, f"RuntimeError: {dying_engine.MESSAGE}")
+    assert logged is not None
+    year = dt.datetime.fromtimestamp(verdict_at).astimezone().year
+    fatal_at = dt.datetime.strptime(f"{year}-{logged[1]}", "%Y-%m-%d %H:%M:%S").astimezone().timestamp()
+    assert 0 <= verdict_at - fatal_at <= 10
+    assert "verl.trainer.main_ppo" in (run.directory / "stacks.txt").read_text()
 
 
 def _environment(process: psutil.Process) -> dict[str, str]:

@@ -32,9 +32,9 @@ def wait_for(what: str, root: Path, pattern: str) -> Path:
     raise AssertionError(f"{what} did not happen within {deadline.limit_s} s")
 
 
-def start_session(host: Host) -> subprocess.Popen[bytes]:
+def start_session(host: Host, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "pytest", "--runner", "toy-2", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", "--runner", "toy-2", "-p", "no:cacheprovider", *arguments],
         cwd=host.pytester.path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -54,6 +54,13 @@ def tagged_processes(run_id: str) -> list[str]:
         if f"{RUN_ID}={run_id}".encode() in environment:
             found.append(directory.name)
     return found
+
+
+def owner_of(run_id: str) -> str:
+    """Return the number of the process that supervises a run, as the run's own processes name it."""
+    environment = Path("/proc", tagged_processes(run_id)[0], "environ").read_bytes()
+    entries = dict(entry.partition(b"=")[::2] for entry in environment.split(b"\0"))
+    return entries[OWNER.encode()].partition(b":")[0].decode()
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda sent: signal.Signals(sent).name)
@@ -87,6 +94,56 @@ def test_an_interrupted_run_leaves_a_record_that_says_so(host: Host) -> None:
     assert record["last_step"] >= 1
 
 
+def test_a_killed_session_leaves_a_record_that_says_so(host: Host) -> None:
+    host.cases(SLOW)
+    session = start_session(host)
+    metrics = wait_for("the first step", host.pytester.path, "runs/*/metrics.jsonl")
+    before = json.loads((metrics.parent / "record.json").read_text())
+
+    session.kill()
+    session.communicate(timeout=180)
+
+    wait_for("the note of the ending", host.pytester.path, "runs/*/ending.json")
+    record = json.loads((metrics.parent / "record.json").read_text())
+    assert before["end_reason"].startswith("not ended yet")
+    assert (record["ending"], record["signal"]) == ("interrupted", "SIGTERM")
+    assert record["end_reason"] == "the pytest process is gone; the training ended by SIGTERM"
+    assert record["duration_s"] > 0
+
+
+def test_the_death_of_an_xdist_worker_ends_its_training_and_frees_the_devices(host: Host) -> None:
+    host.cases(SLOW)
+    session = start_session(host, "-n1")
+    metrics = wait_for("the first step", host.pytester.path, "runs/*/metrics.jsonl")
+    run_id = metrics.parent.name
+    worker = int(owner_of(run_id))
+
+    os.kill(worker, signal.SIGKILL)
+
+    wait_for("the note of the ending", host.pytester.path, f"runs/{run_id}/ending.json")
+    assert worker != session.pid
+    assert tagged_processes(run_id) == []
+    session.kill()
+    session.communicate(timeout=180)
+    again = host.run("--runner", "toy-2", "--e2e-lease-timeout", "30s", "--e2e-run-timeout", "2s")
+    assert "deadline" in again.stdout.str(), "the devices were free again, and the run met its own deadline"
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL], ids=lambda sent: signal.Signals(sent).name)
+def test_the_end_of_an_xdist_session_ends_the_trainings_of_its_workers(host: Host, sent: signal.Signals) -> None:
+    host.cases(SLOW)
+    session = start_session(host, "-n1")
+    metrics = wait_for("the first step", host.pytester.path, "runs/*/metrics.jsonl")
+
+    os.kill(session.pid, sent)
+    session.communicate(timeout=180)
+
+    deadline = Deadline.after(60, name="the end of the training")
+    while tagged_processes(metrics.parent.name) and not deadline.is_over():
+        time.sleep(0.05)
+    assert tagged_processes(metrics.parent.name) == []
+
+
 def test_a_silent_training_is_ended_by_its_deadline_and_diagnosed_as_a_hang(host: Host) -> None:
     host.cases(
         "@npu_nightly(runner='toy-2', silence='2s', recipe=recipe(steps=60, env={'FAKE_TRAINER': 'silent'}))\n"
@@ -99,6 +156,39 @@ def test_a_silent_training_is_ended_by_its_deadline_and_diagnosed_as_a_hang(host
     assert "training failed: hang" in result.stdout.str()
     assert "silence deadline" in result.stdout.str()
     assert "step 1 of 60" in result.stdout.str()
+
+
+def test_a_training_that_hangs_after_its_engine_died_is_ended_and_names_the_engines_error(host: Host) -> None:
+    host.cases(
+        "@npu_nightly(runner='toy-2', recipe=recipe(steps=60, env={'FAKE_TRAINER': 'engine-dead@2'}))\n"
+        "def test_case(run): run.check_completed()\n"
+    )
+
+    result = host.run("--runner", "toy-2")
+
+    result.assert_outcomes(failed=1)
+    assert "training failed: rollout-engine" in result.stdout.str()
+    (path,) = (host.pytester.path / "runs").glob("*/record.json")
+    record = json.loads(path.read_text())
+    assert record["ending"] == "fatal-line"
+    assert record["diagnosis"]["kind"] == "rollout-engine"
+    assert record["diagnosis"]["line"] == "RuntimeError: the kernel lost its workspace"
+    assert "last progress: step 2 of 60" in record["end_reason"]
+    assert (path.parent / "stacks.txt").exists()
+    assert "910B" in (path.parent / "npu-smi.txt").read_text()
+
+
+def test_a_missed_deadline_is_told_with_where_it_came_from(host: Host) -> None:
+    host.cases(
+        "@npu_nightly(runner='toy-2', step='2s', recipe=recipe(steps=60, env={'FAKE_TRAINER': 'silent'}))\n"
+        "def test_case(run): run.check_completed()\n"
+    )
+
+    result = host.run("--runner", "toy-2")
+
+    result.assert_outcomes(failed=1)
+    expected = "step deadline: no metrics for 2.0s after the last step's (limit: step= of the marker); last progress: step 1 of 60"
+    assert expected in result.stdout.str()
 
 
 def test_a_session_without_a_terminal_shows_quiet_lines(host: Host) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -86,7 +87,7 @@ def test_a_repeat_writes_into_its_own_directory_where_the_run_wrote_into_its(tmp
 def test_a_repeat_has_a_ray_directory_of_its_own_and_removes_it(tmp_path: Path) -> None:
     home = name_ray_home("test_fake-20261130T150405-0d0d0d")
     make_ray_home(home)
-    home.rmdir()
+    shutil.rmtree(home)
     run = FakeRun(tmp_path, f"say={home}", f"write={home}/session_1/x")
     run.directory.write_command(run.command, ray_home=home)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -88,7 +89,7 @@ def test_the_training_ends_even_if_its_keeper_is_killed_too(tmp_path: Path) -> N
         keeper.kill()
 
         assert wait_until(lambda: not living(run_id))
-    home.rmdir()
+    shutil.rmtree(home)
 
 
 def test_the_next_session_ends_what_the_kernel_could_not(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_the_next_session_ends_what_the_kernel_could_not(tmp_path: Path) -> None
         sweep_dead_sessions(grace_s=0.3)  # or a run that begins beside this test, which does the same
 
         assert living(run_id) == []
-    home.rmdir()
+    shutil.rmtree(home)
 
 
 def test_a_live_session_keeps_its_processes() -> None:

@@ -39,7 +39,7 @@ HEAVY = {
 }
 LAZY = HEAVY | {"pyarrow", "PIL"}
 # Modules that only run in a child process: `python -m ...`, or loaded by the training itself.
-CHILDREN = {"simnpu", "models/tiny", "models/networks", "models/tokens", "models/warmup", "preflight/compose"}
+CHILDREN = {"simnpu", "models/tiny", "models/networks", "models/tokens", "models/warmup", "preflight/compose", "launch/own_job"}
 
 
 def modules() -> list[Path]:

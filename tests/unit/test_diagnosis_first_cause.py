@@ -281,3 +281,38 @@ def test_a_validation_line_is_no_step() -> None:
     found = diagnose(lines("Total training steps: 1", "KeyError: 'x'", "step:1 - val-core/gsm8k/acc/mean@1:0.5"))
 
     assert found.kind is Kind.CODE_ERROR
+
+
+ENGINE_ENDS = {
+    "vllm": "(EngineCore_DP0 pid=12) ERROR 11-30 10:00:00 [core.py:718] EngineCore encountered a fatal error.",
+    "vllm worker": "(Worker_TP3 pid=77) ERROR 11-30 10:00:00 [multiproc_executor.py:671] WorkerProc hit an exception.",
+    "sglang": "[2026-11-30 10:00:00 TP0] Scheduler hit an exception:",
+}
+
+
+@pytest.mark.parametrize("announced", ENGINE_ENDS.values(), ids=ENGINE_ENDS)
+def test_the_exception_that_ends_an_engine_is_the_cause_and_of_the_engine(announced: str) -> None:
+    prefix = announced[: announced.rindex("] ") + 2]
+
+    found = diagnose(
+        lines(*steps(2), announced, under(prefix, TRACEBACK.format(last="RuntimeError: the kernel lost its workspace")))
+    )
+
+    assert (found.kind, found.line) == (Kind.ROLLOUT_ENGINE, "RuntimeError: the kernel lost its workspace")
+
+
+def test_a_deeper_cause_in_an_engine_stays_what_it_is() -> None:
+    announced = ENGINE_ENDS["vllm"]
+    prefix = announced[: announced.rindex("] ") + 2]
+
+    found = diagnose(lines(announced, under(prefix, TRACEBACK.format(last="torch.OutOfMemoryError: NPU out of memory."))))
+
+    assert found.kind is Kind.DEVICE_OOM
+
+
+def test_only_the_exception_that_was_announced_is_the_engines() -> None:
+    prefix = "(Worker_TP3 pid=77) ERROR 11-30 10:00:00 [multiproc_executor.py:671] "
+
+    found = diagnose(lines(under(prefix, TRACEBACK.format(last="KeyError: 'old_log_probs'"))))
+
+    assert found.kind is Kind.CODE_ERROR

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pytest_ascend_e2e.errors import LaunchError
-from pytest_ascend_e2e.launch import build_environment
+from pytest_ascend_e2e.launch import build_environment, own_modules
+from pytest_ascend_e2e.launch.environment import OWN_JOB
+
+_MODULES = "VERL_USE_EXTERNAL_MODULES"
 
 
 @pytest.mark.parametrize(
@@ -81,3 +84,18 @@ def test_all_impossible_variables_are_named_at_once() -> None:
     assert len(caught.value.problems) == 2
     assert "'a b' cannot be the name of a variable" in str(caught.value)
     assert "ZERO='x\\x00y' cannot be used" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("of_run", "of_caller", "expected"),
+    [
+        ({}, {}, OWN_JOB),
+        ({_MODULES: "sim"}, {_MODULES: "theirs"}, f"sim,{OWN_JOB}"),
+        ({}, {_MODULES: "theirs"}, f"theirs,{OWN_JOB}"),
+        ({_MODULES: f"sim,{OWN_JOB}"}, {}, f"sim,{OWN_JOB}"),
+    ],
+)
+def test_a_run_loads_what_it_or_its_caller_asks_for_and_then_its_own(
+    of_run: dict[str, str], of_caller: dict[str, str], expected: str
+) -> None:
+    assert own_modules(of_run, of_caller) == {_MODULES: expected}

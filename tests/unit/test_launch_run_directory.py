@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -57,7 +58,11 @@ def test_paths_of_a_run_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     directory = RunDirectory.create(Path("runs/one"), env={})
 
-    assert directory.variables == {"VERL_FILE_LOGGER_PATH": str(tmp_path / "runs" / "one" / "metrics.jsonl")}
+    path = tmp_path / "runs" / "one"
+    assert directory.variables == {
+        "VERL_FILE_LOGGER_PATH": str(path / "metrics.jsonl"),
+        "ASCEND_PROCESS_LOG_PATH": str(path / "device-logs"),
+    }
 
 
 def test_the_environment_is_written_without_secrets(tmp_path: Path) -> None:
@@ -118,7 +123,7 @@ def test_rays_directory_is_short_private_and_named_after_the_run() -> None:
     make_ray_home(home)
 
     mode = home.stat().st_mode & 0o777
-    home.rmdir()
+    shutil.rmtree(home)
     assert home.name.startswith("e2e-9f3a1c-")
     assert mode == 0o700
     assert len(str(home)) + len("/session_2026-11-30_15-04-05_123456_4194304/sockets/plasma_store") <= SOCKET_PATH_LIMIT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -27,14 +27,16 @@ class Clock:
 class Watched:
     """A run directory, a watch over it, and the clock of both."""
 
-    def __init__(self, tmp_path: Path, **limits: float) -> None:
+    def __init__(self, tmp_path: Path, *, origins: Mapping[str, str] | None = None, **limits: float) -> None:
         self.clock = Clock()
+        self.has_begun = False
         self.directory = RunDirectory.create(tmp_path / "run", env={})
         self.watch = Watch(
             self.directory,
-            Limits(**{"total_s": 1000, **limits}),
+            Limits(**{"total_s": 1000.0, **limits}, origins={} if origins is None else origins),
             is_fatal=lambda line: "it died" if line == "dead" else None,
             progress=lambda lines: f"line {lines[-1].decode()}",
+            has_begun=lambda: self.has_begun,
             clock=self.clock,
         )
 
@@ -57,8 +59,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Return a function that starts a watch with these limits."""
     with ExitStack() as stack:
 
-        def begin(**limits: float) -> Watched:
-            watched = Watched(tmp_path, **limits)
+        def begin(*, origins: Mapping[str, str] | None = None, **limits: float) -> Watched:
+            watched = Watched(tmp_path, origins=origins, **limits)
             stack.enter_context(watched.watch)
             return watched
 
@@ -140,6 +142,42 @@ def test_the_silence_deadline_is_moved_by_log_and_metrics(start: Start, where: s
     assert watched.after(1) == "deadline: silence deadline: nothing new in log or metrics for 1m00s"
 
 
+def test_the_start_deadline_is_not_moved_by_output(start: Start) -> None:
+    watched = start(start_s=60)
+
+    assert watched.after(59, log="x\n") == ""
+    assert watched.after(1, log="x\n") == "deadline: start deadline: no step begun 1m00s after the start"
+
+
+def test_the_start_deadline_ends_with_the_begin_of_the_first_step(start: Start) -> None:
+    watched = start(start_s=60)
+    watched.has_begun = True
+
+    assert watched.after(59, log="x\n") == ""
+    assert watched.after(500) == ""
+
+
+def test_a_step_that_has_ended_had_begun(start: Start) -> None:
+    watched = start(start_s=60)
+
+    assert watched.after(59, metrics="1\n") == ""
+    assert watched.after(500) == ""
+
+
+@pytest.mark.parametrize("name", ["total_s", "silence_s", "start_s", "first_step_s"])
+def test_a_missed_deadline_says_where_its_limit_came_from(start: Start, name: str) -> None:
+    watched = start(**{name: 60.0}, origins={name: "the marker", "step_s": "elsewhere"})
+
+    assert watched.after(60).endswith(" (limit: the marker)")
+
+
+def test_the_deadline_of_a_later_step_says_where_its_limit_came_from(start: Start) -> None:
+    watched = start(first_step_s=500, step_s=60, origins={"first_step_s": "elsewhere", "step_s": "the marker"})
+    watched.after(1, metrics="1\n")
+
+    assert watched.after(60).endswith("after the last step's (limit: the marker)")
+
+
 def test_the_first_step_deadline_is_not_moved_by_the_log(start: Start) -> None:
     watched = start(first_step_s=60)
 
@@ -176,6 +214,13 @@ def test_a_fatal_line_leaves_time_to_die(start: Start) -> None:
     assert watched.after(1, log="dead\n") == ""
     assert watched.after(9, log="dead\n") == ""
     assert watched.after(1).startswith(f"{Ending.FATAL_LINE.value}: the log says that it cannot go on (it died)")
+
+
+def test_from_a_fatal_line_to_the_verdict_it_takes_less_than_ten_seconds() -> None:
+    limits = Limits(total_s=1000)
+
+    # The scene is kept while the training has its time to die; the rest is for the last look at what is left.
+    assert max(limits.fatal_s, limits.scene_s) + limits.fatal_grace_s <= 6
 
 
 def test_progress_tells_the_last_step_and_the_last_output(start: Start) -> None:

@@ -1,0 +1,42 @@
+"""A record comes back from its JSON as it was, and so does one that was written before a field existed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from pytest_ascend_e2e.errors import RecordError
+from pytest_ascend_e2e.records import HostUse, RunRecord
+from tests.fakes.run_directories import SOUND
+
+HOST = HostUse(
+    at_s=(0.0, 2.0), memory_gb=(3.5, 4.25), shm_gb=(0.0, 0.5), disk_free_gb=(9.0, 8.0), memory_total_gb=64.0, shm_total_gb=32.0
+)
+
+
+def test_a_record_comes_back_as_it_was() -> None:
+    record = dataclasses.replace(SOUND, host=HOST)
+
+    again = RunRecord.from_json(record.to_json(), origin="record.json")
+
+    assert again == record
+    assert (again.host.peak_memory_gb, again.host.peak_shm_gb, again.host.least_disk_free_gb) == (4.25, 0.5, 8.0)
+
+
+def test_a_record_from_before_the_host_was_watched_has_an_empty_host() -> None:
+    data = json.loads(SOUND.to_json())
+    del data["host"]
+
+    again = RunRecord.from_json(json.dumps(data), origin="record.json")
+
+    assert again.host == HostUse()
+    assert again.host.least_disk_free_gb is None
+
+
+def test_a_host_of_another_shape_is_told_with_the_file() -> None:
+    data = {**json.loads(SOUND.to_json()), "host": {"cpu": [1.0]}}
+
+    with pytest.raises(RecordError, match=r"^record\.json: not a whole record: "):
+        RunRecord.from_json(json.dumps(data), origin="record.json")
