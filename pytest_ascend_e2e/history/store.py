@@ -5,7 +5,9 @@ Must not know what the figures of a record mean. Several processes may write at 
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import statistics
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -27,6 +29,17 @@ CREATE TABLE IF NOT EXISTS runs (
 """
 _INDEX = "CREATE INDEX IF NOT EXISTS runs_by_case ON runs (name, started_at)"
 _INSERT = "INSERT OR REPLACE INTO runs (run_id, name, runner, started_at, is_passed, record) VALUES (?, ?, ?, ?, ?, ?)"
+_RUNS = """
+SELECT record, run_id FROM runs WHERE (?1 = '' OR name = ?1 OR name LIKE ?2 ESCAPE '\\') AND (?3 = '' OR runner = ?3)
+ORDER BY started_at, run_id
+"""
+_LAST_GREEN = """
+SELECT record, run_id FROM runs WHERE is_passed AND (name = ?1 OR name LIKE ?2 ESCAPE '\\') AND runner = ?3
+ORDER BY started_at DESC LIMIT ?4
+"""
+
+# The last nights say how long a case takes now; the median of ten is not moved by one that waited or crawled.
+TYPICAL_OF = 10
 
 
 class History:
@@ -67,23 +80,21 @@ class History:
         Raises:
             HistoryError: there is no such file, or it is no database of this kind.
         """
-        query = "SELECT record, run_id FROM runs WHERE (? = '' OR name = ? OR name LIKE ? ESCAPE '\\') AND (? = '' OR runner = ?)"
-        escaped = case.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        wanted = (case, case, f"%::{escaped}", runner, runner)
-        for text, run_id in self._rows(f"{query} ORDER BY started_at, run_id", wanted):
+        for text, run_id in self._rows(_RUNS, (case, _as_test_name(case), runner)):
             yield RunRecord.from_json(text, origin=f"{self.path}: run {run_id}")
 
-    def latest(self, case: str, *, runner: str, count: int) -> list[RunRecord]:
-        """Return the last `count` runs of a case, by its whole id, on a runner; the newest first.
+    def typical_duration(self, case: str, runner: str, *, last: int = TYPICAL_OF) -> float | None:
+        """Return how long a training of a case takes on a runner: the median of its last green runs, in seconds; None without one.
+
+        `case` is its whole id or the name of its test. A history that is not there yet knows of no run.
 
         Raises:
-            HistoryError: there is no such file, or it is no database of this kind.
+            HistoryError: the file is no database of this kind.
         """
-        query = "SELECT record, run_id FROM runs WHERE name = ? AND runner = ? ORDER BY started_at DESC, run_id LIMIT ?"
-        return [
-            RunRecord.from_json(text, origin=f"{self.path}: run {run_id}")
-            for text, run_id in self._rows(query, (case, runner, count))
-        ]
+        if not self.path.is_file():
+            return None
+        rows = self._rows(_LAST_GREEN, (case, _as_test_name(case), runner, last))
+        return statistics.median(float(json.loads(text)["duration_s"]) for text, _ in rows) if rows else None
 
     def _rows(self, query: str, values: tuple[str | int, ...] = ()) -> list[tuple[str, str]]:
         if not self.path.is_file():
@@ -108,3 +119,9 @@ class History:
             database.execute(_TABLE)
             database.execute(_INDEX)
             database.execute(f"PRAGMA user_version = {SCHEMA}")
+
+
+def _as_test_name(case: str) -> str:
+    """Return the pattern of the ids that end in this name of a test."""
+    escaped = case.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%::{escaped}"

@@ -12,6 +12,7 @@ from typing import NoReturn
 import pytest
 
 from ..errors import E2EError, PreflightError
+from ..history import History
 from ..preflight import Plan
 from ..recipe import SFT, Recipe
 from ..report import PlanRow, plan_table, plan_text
@@ -65,6 +66,8 @@ def _plan_on(name: str, item: pytest.Item, case: Case, recipe: Recipe | SFT, sta
         environment=command.env,
     )
     item.user_properties.append((PLAN_PROPERTY, text))
+    history = state.settings.history
+    measured_s = None if history is None else History(history).typical_duration(case.name, name)
     off = item.stash.get(QUARANTINE_KEY, None)
     verdict = "cannot work" if plan.problems else "can work"
     row = PlanRow(
@@ -72,7 +75,8 @@ def _plan_on(name: str, item: pytest.Item, case: Case, recipe: Recipe | SFT, sta
         runner=name,
         devices=runner.devices * case.nodes,
         nodes=case.nodes,
-        hours=(case.estimate_s or 0.0) / 3600,
+        hours=(measured_s or case.estimate_s or 0.0) / 3600,
+        is_measured=measured_s is not None,
         layout="-" if plan.layout is None else str(plan.layout),
         verdict=verdict if off is None else f"{verdict}, off until {off.until.isoformat()}",
         is_composed=plan.composed is not None,

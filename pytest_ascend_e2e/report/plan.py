@@ -15,7 +15,11 @@ from .tables import table
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanRow:
-    """One line of the table of a plan; `hours` is how long the case is expected to hold its devices, 0 where it does not say."""
+    """One line of the table of a plan.
+
+    `hours` is how long the case is expected to hold its devices, 0 where nobody says; `is_measured` tells that its last green runs
+    say so, not its marker.
+    """
 
     case: str
     runner: str
@@ -25,6 +29,7 @@ class PlanRow:
     layout: str
     verdict: str
     is_composed: bool
+    is_measured: bool = False
 
     def to_text(self) -> str:
         """Return it as one text, as it travels with a report."""
@@ -57,7 +62,9 @@ def plan_table(rows: Sequence[PlanRow], *, budget_device_hours: float | None) ->
     unknown = sum(not row.hours for row in rows)
     budget = "" if budget_device_hours is None else f" of a budget of {budget_device_hours:g}"
     left_out = f"; {unknown} without an estimate" if unknown else ""
-    lines.append(f"estimated device-hours: {cost:.4g}{budget}{left_out}")
+    measured = sum(row.is_measured for row in rows)
+    known = f"; {measured} from the history" if measured else ""
+    lines.append(f"estimated device-hours: {cost:.4g}{budget}{left_out}{known}")
     unchecked = sum(not row.is_composed for row in rows)
     if unchecked:
         lines.append(f"composition was not checked for {unchecked} of {len(rows)}: verl is not installed here")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pytest_ascend_e2e.history import History
+from tests.fakes.run_directories import SOUND
 from tests.plugin.conftest import PLAIN_AND_XDIST, Host
 
 FITS = "@npu_nightly(runner='toy-2', recipe=recipe())\ndef test_fits(run): run.check_completed()\n"
@@ -81,6 +85,16 @@ def test_a_plan_above_the_budget_is_red(host: Host) -> None:
     text = result.stdout.str()
     assert "estimated device-hours: 6 of a budget of 5" in text
     assert "the cases are estimated at 6 device-hours, more than the budget of 5 (--e2e-budget)" in text
+
+
+def test_a_case_that_ran_before_is_estimated_by_its_runs(host: Host) -> None:
+    host.cases(FITS.replace("runner='toy-2'", "runner='toy-2', estimate='3h'"))
+    run = replace(SOUND, case="test_cases.py::test_fits", runner="toy-2", duration_s=5400.0)
+    History(host.pytester.path / "e2e-runs" / "history.sqlite").add([run])
+
+    result = host.run("--e2e-plan", "--runner", "toy-2")
+
+    assert "estimated device-hours: 3; 1 from the history" in result.stdout.str()
 
 
 def test_cases_of_other_runners_are_not_planned(host: Host) -> None:

@@ -61,6 +61,25 @@ def test_a_case_is_found_by_its_id_and_by_the_name_of_its_test(tmp_path: Path) -
     }
 
 
+def test_the_typical_duration_is_the_median_of_the_last_green_runs(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.sqlite")
+    nights = [made(number, duration_s=1000.0 if number < 4 else 600.0 + number) for number in range(1, 10)]
+    others = [made(10, duration_s=5.0, checks=(RED,)), made(11, duration_s=5.0, runner="a3-8")]
+    history.add([*nights, *others])
+
+    assert history.typical_duration("test_grpo", "a3-4", last=5) == 607.0
+    assert history.typical_duration("tests/test_cases.py::test_grpo", "a3-4") == 608.0
+    assert history.typical_duration("test_grpo", "a3-8") == 5.0
+
+
+def test_without_a_green_run_there_is_no_typical_duration(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.sqlite")
+
+    assert history.typical_duration("test_grpo", "a3-4") is None
+    history.add([made(1, checks=(RED,))])
+    assert history.typical_duration("test_grpo", "a3-4") is None
+
+
 def _add_many(path: Path, start: int) -> None:
     for number in range(start, start + 20):
         History(path).add([made(number)])

@@ -34,6 +34,12 @@ def test_a_case_of_several_runners_costs_what_the_dearest_costs() -> None:
     assert device_hours([ROW, replace(ROW, runner="a3-8", devices=8)]) == 48
 
 
+def test_durations_of_the_history_are_named() -> None:
+    lines = plan_table([ROW, replace(ROW, is_measured=True)], budget_device_hours=None)
+
+    assert lines[-1] == "estimated device-hours: 48; 1 from the history"
+
+
 def test_where_verl_is_not_installed_the_table_says_so() -> None:
     lines = plan_table([replace(ROW, is_composed=False)], budget_device_hours=None)
 
