@@ -8,7 +8,8 @@ from .case import Case, Tier, case_from_arguments
 from .changes import changes_of
 from .compositions import Compositions
 from .confirming import confirmation, with_another_seed
-from .existing import ExistingRun, read_run
+from .evidence import Configuration, Evidence, read_configuration, read_evidence
+from .existing import ExistingRun, read_record, read_run
 from .judging import GROUPS, Demands, demands_of, judge_again
 from .published import PublishedCase, published_baselines, published_cases
 from .quarantine import Quarantine, quarantine_from_arguments
@@ -25,7 +26,9 @@ __all__ = [
     "Case",
     "Change",
     "Compositions",
+    "Configuration",
     "Demands",
+    "Evidence",
     "ExistingRun",
     "PublishedCase",
     "Quarantine",
@@ -42,6 +45,9 @@ __all__ = [
     "published_cases",
     "quarantine_from_arguments",
     "read_baselines",
+    "read_configuration",
+    "read_evidence",
+    "read_record",
     "read_run",
     "record_baseline",
     "with_another_seed",
