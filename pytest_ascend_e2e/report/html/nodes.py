@@ -6,7 +6,6 @@ Must not know: what a page shows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-
 from xml.etree.ElementTree import Element, tostring
 
 
