@@ -73,14 +73,19 @@ class Band:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chart:
-    """Some metrics over the steps of a run; `notes` are sentences for a reader who does not see it."""
+    """Some metrics over the steps of a run.
+
+    `warnings` is what no line shows: values that are not finite, and steps without one; `notes` are sentences for a reader who does
+    not see the lines.
+    """
 
     title: str
     unit: str
     keys: tuple[str, ...]
     marks: tuple[Mark, ...]
     bands: tuple[Band, ...]
-    notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def charts_of(metrics: Metrics, checks: Sequence[Check]) -> list[Chart]:
@@ -102,10 +107,11 @@ def charts_of(metrics: Metrics, checks: Sequence[Check]) -> list[Chart]:
 def _chart(title: str, unit: str, keys: tuple[str, ...], metrics: Metrics, checks: Sequence[Check]) -> Chart:
     about = [check for check in checks if check.metric in keys]
     marks, bands = marks_of(about), bands_of(about)
-    notes = [sentence(metrics[key], metrics) for key in keys]
+    warnings = [f"{key}: {text}" for key in keys for text in oddities(metrics[key], metrics)]
+    notes = [sentence(metrics[key]) for key in keys]
     notes += [f"limit {mark.label}{': broken' if mark.is_failed else ''}" for mark in marks]
     notes += [band.label for band in bands]
-    return Chart(title=title, unit=unit, keys=keys, marks=marks, bands=bands, notes=tuple(notes))
+    return Chart(title=title, unit=unit, keys=keys, marks=marks, bands=bands, warnings=tuple(warnings), notes=tuple(notes))
 
 
 def marks_of(checks: Iterable[Check]) -> tuple[Mark, ...]:
@@ -130,36 +136,31 @@ def bands_of(checks: Iterable[Check]) -> tuple[Band, ...]:
     )
 
 
-def sentence(series: MetricSeries, metrics: Metrics) -> str:
-    """Return what a line shows: ends, least and most with their steps, and each step without a finite value."""
+def sentence(series: MetricSeries) -> str:
+    """Return what a line shows: its ends, and its least and its most with their steps."""
     finite = [(step, value) for step, value in series.items() if math.isfinite(value)]
     if not finite:
-        text = f"{series.name}: no finite value"
-    else:
-        (first, start), (last, end) = finite[0], finite[-1]
-        low, high = min(finite, key=lambda pair: pair[1]), max(finite, key=lambda pair: pair[1])
-        text = (
-            f"{series.name}: {number(start)} at step {first}, {number(end)} at step {last}, "
-            f"least {number(low[1])} at step {low[0]}, most {number(high[1])} at step {high[0]}"
-        )
-    return "; ".join([text, *oddities(series, metrics)])
+        return f"{series.name}: no finite value"
+    (first, start), (last, end) = finite[0], finite[-1]
+    low, high = min(finite, key=lambda pair: pair[1]), max(finite, key=lambda pair: pair[1])
+    return (
+        f"{series.name}: {number(start)} at step {first}, {number(end)} at step {last}, "
+        f"least {number(low[1])} at step {low[0]}, most {number(high[1])} at step {high[0]}"
+    )
 
 
 def oddities(series: MetricSeries, metrics: Metrics) -> list[str]:
     """Return what is no ordinary value of a metric: NaN, infinities, and steps of the training at which it has none."""
+    odd = [(step, str(series.at(step))) for step in series.non_finite_steps]
     found = []
-    for name in ("nan", "inf", "-inf"):
-        steps = [step for step, value in series.items() if str(value) == name]
+    for name, shown in (("nan", "NaN"), ("inf", "inf"), ("-inf", "-inf")):
+        steps = [step for step, text in odd if text == name]
         if steps:
-            found.append(f"{'NaN' if name == 'nan' else name} at steps {shown_steps(steps)}")
-    missing = () if is_sparse(series.name) else series.missing(_expected(metrics))
+            found.append(f"{shown} at steps {shown_steps(steps)}")
+    missing = () if is_sparse(series.name) else series.missing(axis(metrics.training_steps))
     if missing:
         found.append(f"no value at steps {shown_steps(missing)}")
     return found
-
-
-def _expected(metrics: Metrics) -> Iterable[int]:
-    return axis(metrics.training_steps)
 
 
 def axis(steps: Sequence[int]) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ script but the two written here.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import os
 import re
@@ -59,7 +60,8 @@ def write_html(
     except OSError as error:
         raise RecordError(f"{path}: cannot be written: {error.strerror or error}; choose another file for the report") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # replaced, or never there: the error above tells more
+            temporary.unlink()
 
 
 def html_report(records: Sequence[RunRecord], *, past: Iterable[RunRecord] = (), not_trained: Mapping[str, str] = _NO_CASES) -> str:
@@ -118,7 +120,7 @@ def _page(evidence: Evidence, anchor: str, known: Sequence[RunRecord], records: 
 def _history_charts(history: Sequence[RunRecord]) -> list[Chart]:
     """Return a chart over the runs for each figure that two runs or more have."""
     return [
-        Chart(title=f"{name}, by run", unit="", keys=(key,), marks=(), bands=(), notes=())
+        Chart(title=f"{name}, by run", unit="", keys=(key,), marks=(), bands=())
         for name, key in FIGURES.items()
         if sum(key in run.summary for run in history) >= _FEWEST_TO_DRAW
     ]

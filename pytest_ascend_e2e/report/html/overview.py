@@ -40,6 +40,11 @@ def device_hours(record: RunRecord) -> float:
     return record.devices * record.duration_s / 3600
 
 
+def when(record: RunRecord) -> str:
+    """Return when a run began, to the minute."""
+    return f"{record.started_at[:16].replace('T', ' ')} UTC"
+
+
 def overview(records: Sequence[RunRecord], anchors: Sequence[str], not_trained: Mapping[str, str]) -> Element:
     """Return the first page; each row leads to the page of its run."""
     children = [_facts(records), *_not_trained(not_trained)]
@@ -63,7 +68,7 @@ def _facts(records: Sequence[RunRecord]) -> Element:
         ("cases", str(len({(record.case, record.runner) for record in records}))),
         ("runs", str(len(records))),
         ("verdicts", verdicts),
-        ("began", min((record.started_at for record in records), default="")),
+        ("began", when(min(records, key=lambda record: record.started_at)) if records else ""),
         ("device-hours", f"{hours:.1f}" if hours >= 1 else f"{hours:.2g}"),
         ("runners", _all(records, lambda record: f"{record.runner} ({record.device or 'device unknown'})")),
         ("commit", _all(records, lambda record: f"{record.commit[:12]}{' with changes' if record.is_dirty else ''}")),

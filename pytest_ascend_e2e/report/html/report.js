@@ -57,6 +57,7 @@
     const pixel = uPlot.pxRatio;
     ctx.save();
     ctx.font = `${11 * pixel}px system-ui, sans-serif`;
+    ctx.textAlign = "left";
     ctx.lineWidth = pixel;
     ctx.setLineDash([5 * pixel, 3 * pixel]);
     let outside = 0;
@@ -161,7 +162,7 @@
     };
     figure.querySelector(".legend").replaceChildren(key, said);
     const details = figure.querySelector("details.values");
-    details.replaceChildren(details.firstElementChild);
+    details.querySelector(".scroll")?.remove();
     details.ontoggle = () => {
       if (!details.open || details.querySelector("table")) return;
       details.append(tableOf(chart.title, [chart.axis, ...chart.keys], x.map((step, index) => [step, ...raw.map((column) => column[index])])));

@@ -19,7 +19,7 @@ from ..tables import number
 from .charts import Chart
 from .differences import Difference, differences
 from .nodes import facts, node, row, table
-from .overview import SIGNS, device_hours, verdict_node
+from .overview import SIGNS, device_hours, verdict_node, when
 
 _LAST_RUNS = 20
 _CHECKS = ("check", "verdict", "value", "limit", "step", "what it says")
@@ -49,30 +49,35 @@ class RunPage:
     @property
     def section(self) -> Element:
         """Return the page."""
-        record = self.evidence.record
+        record, parts = self.evidence.record, self._parts
         return node(
             "section",
             node("p", node("a", "\u2190 all runs", href="#overview")),
             node("h2", self.title, " ", verdict_node(record), tabindex="-1"),
             *_said(self.evidence),
             _facts(record),
-            node("h3", "Checks"),
-            *_checks(record.checks),
-            node("h3", "Charts"),
-            *self._charts(),
-            node("h3", "Changed since the last green run"),
-            *_changes(self.evidence, self.green),
-            node("h3", "Log"),
-            *_log(self.evidence.log, record),
-            node("h3", "Environment"),
-            *_environment(self.evidence),
-            node("h3", "History of the case"),
-            *_history(self.history, record),
-            *([self._grid(self.history_charts, len(self.charts))] if self.history_charts else []),
+            node("nav", *[node("a", part, href=f"#{self._name(part)}") for part in parts], aria_label="Parts of this page"),
+            *[item for part, content in parts.items() for item in (node("h3", part, id=self._name(part)), *content)],
             id=self.anchor,
             class_="run",
             data_title=self.title,
-        )  # fmt: skip
+        )
+
+    @property
+    def _parts(self) -> dict[str, list[Element]]:
+        record = self.evidence.record
+        history_charts = [self._grid(self.history_charts, len(self.charts))] if self.history_charts else []
+        return {
+            "Checks": _checks(record.checks),
+            "Charts": self._charts(),
+            "Changes": _changes(self.evidence, self.green),
+            "Log": _log(self.evidence.log, record),
+            "Environment": _environment(self.evidence),
+            "History": [*_history(self.history, record), *history_charts],
+        }
+
+    def _name(self, part: str) -> str:
+        return f"{part.lower()}-{self.anchor}"
 
     def _charts(self) -> list[Element]:
         metrics = self.evidence.metrics
@@ -82,7 +87,7 @@ class RunPage:
         any_metric = node(
             "figure",
             node("figcaption", node("label", "Any metric ", node("select"))),
-            *_plot(f"{self.anchor}-any", "the chosen metric", ()),
+            *_plot(f"{self.anchor}-any", "the chosen metric"),
             class_="chart any",
         )
         grid = self._grid(self.charts, 0)
@@ -94,7 +99,7 @@ class RunPage:
             node(
                 "figure",
                 node("figcaption", chart.title + (f" ({chart.unit})" if chart.unit else "")),
-                *_plot(f"{self.anchor}-{first + i}", chart.title, chart.notes),
+                *_plot(f"{self.anchor}-{first + i}", chart.title, chart.warnings, chart.notes),
                 class_="chart",
                 data_chart=str(first + i),
             )
@@ -103,13 +108,16 @@ class RunPage:
         return node("div", *figures, class_="charts")
 
 
-def _plot(name: str, title: str, notes: Sequence[str]) -> list[Element]:
+def _plot(name: str, title: str, warnings: Sequence[str] = (), notes: Sequence[str] = ()) -> list[Element]:
+    """Return the place of a chart, what it cannot show, and, folded, the same in words and as a table."""
     label = f"Chart: {title}. Arrow keys read the values."
+    described = {"aria-describedby": f"notes-{name}"} if notes else {}
+    words = [node("ul", *[node("li", note) for note in notes], class_="notes", id=f"notes-{name}")] if notes else []
     return [
-        node("div", class_="plot", role="img", tabindex="0", aria_label=label, aria_describedby=f"notes-{name}"),
+        node("div", class_="plot", role="img", tabindex="0", aria_label=label, **described),
         node("div", class_="legend"),
-        node("ul", *[node("li", note) for note in notes], class_="notes", id=f"notes-{name}"),
-        node("details", node("summary", "Values as a table"), class_="values small"),
+        *([node("ul", *[node("li", text) for text in warnings], class_="notes failed")] if warnings else []),
+        node("details", node("summary", "In words and as a table"), *words, class_="values small"),
     ]
 
 
@@ -142,7 +150,7 @@ def _facts(record: RunRecord) -> Element:
             ("engine", f"{record.engine}, {record.layout}"),
             ("rollout", record.rollout),
             ("ended", f"{record.end_reason}, at {reached} of {record.steps}"),
-            ("began", record.started_at),
+            ("began", when(record)),
             ("duration", f"{format_duration(record.duration_s)} ({device_hours(record):.2g} device-hours)"),
             ("commit", f"{record.commit[:12]}{' with changes' if record.is_dirty else ''}"),
             ("directory", node("code", record.run_dir)),
@@ -174,9 +182,9 @@ def _check(check: Check) -> Element:
 def _changes(evidence: Evidence, green: Green | None) -> list[Element]:
     record = evidence.record
     if green is None:
-        return [node("p", f"No earlier run of this case on {record.runner} is known that passed.")]
+        return [node("p", f"No earlier run of this case on {record.runner} is known that passed, so nothing can be compared.")]
     then = green.record
-    told = [node("p", f"Compared with {then.run_id} of {then.started_at}.")]
+    told = [node("p", f"Compared with the last run that passed, {then.run_id}, begun {when(then)}.")]
     told.append(_differing("Commit", [Difference(name="commit", before=then.commit, now=record.commit)]))
     told.append(_differing("Versions", differences(then.versions, record.versions)))
     mine, theirs = evidence.configuration, green.configuration
@@ -240,7 +248,7 @@ def _history(history: Sequence[RunRecord], record: RunRecord) -> list[Element]:
             (
                 node("strong", f"{run.run_id} (this run)") if run.run_id == record.run_id else run.run_id,
                 verdict_text(run),
-                run.started_at[:16],
+                when(run),
                 format_duration(run.duration_s),
                 *(number(run.summary.get(key)) for key in FIGURES.values()),
                 run.commit[:8] or "-",
@@ -251,4 +259,7 @@ def _history(history: Sequence[RunRecord], record: RunRecord) -> list[Element]:
         for run in history[-_LAST_RUNS:]
     ]
     known = f"The last {len(rows)} of {len(history)} runs on {record.runner}"
-    return [table(known, header, rows, numeric=numeric), *[node("p", line, class_="small") for line in summary_lines(history)]]
+    return [
+        table(known, header, rows, numeric=numeric),
+        node("ul", *[node("li", line) for line in summary_lines(history)], class_="notes"),
+    ]
