@@ -78,7 +78,8 @@ class Check:
 
     `name` is dotted, the group first (`rewards.rise`); `value` and `limit` are in the metric's own unit, None where the check is
     no comparison or the value is absent; `comparison` is how value must stand to limit (`>=`); `origin` says where the limit
-    comes from; `step` is the step that decided, None where a whole window did; `message` is the sentence for a reader.
+    comes from; `step` is the step that decided, None where a whole window did; `message` is the sentence for a reader; `band` is
+    what a baseline expects, from its least to its highest value, None where the limit comes from no baseline.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Check:
     limit: float | None = None
     origin: str = ""
     step: int | None = None
+    band: tuple[float, float] | None = None
 
     @property
     def is_failed(self) -> bool:
@@ -238,6 +240,7 @@ def _typed(data: dict[str, Any]) -> dict[str, Any]:
                 "verdict": Verdict(check["verdict"]),
                 "value": _number(check.get("value")),
                 "limit": _number(check.get("limit")),
+                "band": _band(check.get("band")),
             }
         )
         for check in data["checks"]
@@ -262,3 +265,10 @@ def _host(data: Mapping[str, Any]) -> HostUse:
 
 def _number(value: Any) -> float | None:
     return None if value is None else float(value)
+
+
+def _band(value: Any) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    low, high = value
+    return float(low), float(high)

@@ -5,7 +5,8 @@ Must not know: files, processes, clocks.
 
 from __future__ import annotations
 
+from .excerpt import Excerpt, ExcerptLine, excerpt
 from .judge import diagnose
 from .watch import FatalWatch, is_fatal
 
-__all__ = ["FatalWatch", "diagnose", "is_fatal"]
+__all__ = ["Excerpt", "ExcerptLine", "FatalWatch", "diagnose", "excerpt", "is_fatal"]

@@ -36,7 +36,7 @@ def history_text(records: Sequence[RunRecord], *, last: int = 20) -> list[str]:
             (
                 record.started_at[:16],
                 record.run_id.rpartition("-")[2],
-                _verdict(record),
+                verdict_text(record),
                 format_duration(record.duration_s),
                 *(number(record.summary.get(key)) for key in FIGURES.values()),
                 record.commit[:8] or "-",
@@ -66,7 +66,8 @@ def summary_lines(records: Sequence[RunRecord]) -> Iterator[str]:
             yield f"{name}: {_drift([record for record, _ in found], [value for _, value in found])}"
 
 
-def _verdict(record: RunRecord) -> str:
+def verdict_text(record: RunRecord) -> str:
+    """Return the verdict of a run in a few words: what failed first, or the kind of its diagnosis."""
     if record.is_passed:
         return "passed"
     if record.diagnosis is not None:

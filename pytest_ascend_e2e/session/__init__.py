@@ -10,7 +10,8 @@ from .compositions import Compositions
 from .confirming import confirmation, with_another_seed
 from .deadlines import run_limit, wait_limit
 from .durations import expected_duration_s
-from .existing import ExistingRun, read_run
+from .evidence import Configuration, Evidence, read_configuration, read_evidence
+from .existing import ExistingRun, read_record, read_run
 from .judging import GROUPS, Demands, demands_of, judge_again
 from .published import PublishedCase, published_baselines, published_cases
 from .quarantine import Quarantine, quarantine_from_arguments
@@ -29,7 +30,9 @@ __all__ = [
     "Case",
     "Change",
     "Compositions",
+    "Configuration",
     "Demands",
+    "Evidence",
     "ExistingRun",
     "Job",
     "PublishedCase",
@@ -50,6 +53,9 @@ __all__ = [
     "published_cases",
     "quarantine_from_arguments",
     "read_baselines",
+    "read_configuration",
+    "read_evidence",
+    "read_record",
     "read_run",
     "record_baseline",
     "run_limit",

@@ -29,16 +29,30 @@ def read_run(directory: Path) -> ExistingRun:
     Raises:
         RecordError: there is no record, it cannot be read, or there is neither of the two logs.
     """
-    files = RunDirectory(directory)
+    return ExistingRun(directory=directory.absolute(), record=read_record(directory), metrics=read_metrics(directory))
+
+
+def read_record(directory: Path) -> RunRecord:
+    """Return the record of a run directory.
+
+    Raises:
+        RecordError: there is none, or it cannot be read.
+    """
+    path = RunDirectory(directory).record
     try:
-        text = files.record.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RecordError(f"{files.record}: cannot be read: {error}; expected the directory of a run") from error
-    record = RunRecord.from_json(text, origin=str(files.record))
-    return ExistingRun(directory=files.path, record=record, metrics=_metrics(files))
+        raise RecordError(f"{path}: cannot be read: {error}; expected the directory of a run") from error
+    return RunRecord.from_json(text, origin=str(path))
 
 
-def _metrics(files: RunDirectory) -> Metrics:
+def read_metrics(directory: Path) -> Metrics:
+    """Return the metrics of a run directory, from `metrics.jsonl`, or from `train.log` where that is all there is.
+
+    Raises:
+        RecordError: there is neither of the two, or it cannot be read.
+    """
+    files = RunDirectory(directory)
     for path, read in ((files.metrics, read_jsonl), (files.log, read_console)):
         try:
             with path.open("rb") as stream:

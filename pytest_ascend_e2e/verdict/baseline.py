@@ -222,7 +222,7 @@ def _held_against(series: MetricSeries, baseline: Baseline, name: str, versions:
         )
     if check.is_failed and versions is not None:
         notes.append(f"changed since the baseline: {', '.join(baseline.changes(versions)) or 'no version'}")
-    return dataclasses.replace(check, message="; ".join(notes))
+    return dataclasses.replace(check, message="; ".join(notes), band=(low.value, high.value))
 
 
 def _bounds(baseline: Baseline) -> tuple[Limit, Limit]:

@@ -1,0 +1,68 @@
+"""`ascend-e2e report RUN_DIR...`: one HTML file on existing runs, to open offline or to keep with a CI job.
+
+Must not know: what a report shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from ..errors import RecordError
+from ..history import History
+from ..launch import RunDirectory
+from ..records import RunRecord
+from ..report.html import write_html
+from ..session import read_record
+from .history import DEFAULT as DEFAULT_HISTORY
+from .history import VARIABLE
+
+DEFAULT_RUNS = Path("e2e-runs")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command `report`."""
+    parser = subparsers.add_parser(
+        "report",
+        help="write an HTML report of existing runs",
+        description="Write one HTML file on existing runs: an overview and a page for each run with its charts, checks, log and "
+        "what changed since the last green run of its case. It opens offline and loads nothing.",
+    )
+    parser.add_argument(
+        "runs", nargs="*", type=Path, default=[DEFAULT_RUNS], metavar="RUN_DIR",
+        help=f"directory of a run, or a directory that holds such ones (default: {DEFAULT_RUNS})",
+    )  # fmt: skip
+    parser.add_argument("-o", "--output", type=Path, default=Path("report.html"), metavar="FILE", help="default: report.html")
+    parser.add_argument(
+        "--history", type=Path, metavar="FILE",
+        help=f"the history that earlier runs are taken from [{VARIABLE}] (default: {DEFAULT_HISTORY})",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
+    """Write the report; return 0, whatever the verdicts of the runs are."""
+    records = [record for path in args.runs for record in _records(path)]
+    asked = args.history or os.environ.get(VARIABLE)
+    history = Path(asked or DEFAULT_HISTORY).expanduser()
+    # A history that was asked for must be there; the default one is used where it is.
+    past = History(history).runs() if asked or history.is_file() else ()
+    write_html(records, args.output, past=past)
+    failed = sum(not record.is_passed and not record.retried_as for record in records)
+    stdout.write(f"{args.output}: {len(records)} runs, {failed} failed\n")
+    stderr.flush()
+    return 0
+
+
+def _records(path: Path) -> Iterator[RunRecord]:
+    if RunDirectory(path).record.is_file():
+        directories = [path]
+    else:
+        directories = sorted(file.parent for file in path.glob(f"*/{RunDirectory(path).record.name}"))
+        if not directories:
+            raise RecordError(f"{path}: holds no run: expected a directory with record.json, or one that holds such directories")
+    found = [dataclasses.replace(read_record(directory), run_dir=str(directory.absolute())) for directory in directories]
+    yield from sorted(found, key=lambda record: record.started_at)

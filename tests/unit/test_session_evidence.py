@@ -1,0 +1,70 @@
+"""What a run left beside its record: read as far as it is there, and compared without what belongs to the one run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_ascend_e2e.records import RunRecord
+from pytest_ascend_e2e.session import read_configuration, read_evidence, read_record
+from tests.fakes.run_directories import write_run
+
+
+def record_in(directory: Path) -> RunRecord:
+    (directory / "train.log").write_text("one\ntwo\n")
+    (directory / "environment.json").write_text(json.dumps({"schema": 1, "variables": {"HOME": "/root", "N": str(directory)}}))
+    return read_record(directory)
+
+
+def test_all_that_a_run_left_is_read(tmp_path: Path) -> None:
+    evidence = read_evidence(record_in(write_run(tmp_path, 1)))
+
+    assert evidence.missing == evidence.configuration.missing == ()
+    assert evidence.metrics is not None
+    assert len(evidence.metrics.steps) == 15
+    assert evidence.log is not None
+    assert evidence.log.total == 2
+    assert evidence.configuration.keys is not None
+    assert evidence.configuration.keys["actor_rollout_ref.actor.optim.lr"] == "1e-06"
+    assert evidence.configuration.variables == {"HOME": "/root", "N": "RUN_DIR"}
+
+
+def test_what_belongs_to_one_run_is_named_alike_in_all(tmp_path: Path) -> None:
+    directory = write_run(tmp_path, 1, run_id="test_grpo-20261130T195605-44e526")
+    record = record_in(directory)
+    for token, text in (("44e526", "/a/test_grpo-20261130T195605-44e526/out"), ("44e526", "/tmp/e2e-44e526-uyzhqbqy")):
+        (directory / "config.yaml").write_text(f"a: {text}\nb: [1, x]\nc: {{}}\n")
+
+        keys = read_configuration(record).keys
+
+        assert keys is not None
+        assert token not in keys["a"]
+        assert (keys["b"], keys["c"]) == ('[1, "x"]', "{}")
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "train.log", "config.yaml", "environment.json"])
+def test_a_file_that_is_missing_is_named_and_hides_nothing_else(tmp_path: Path, name: str) -> None:
+    directory = write_run(tmp_path, 1)
+    record = record_in(directory)
+    (directory / name).unlink()
+    if name == "metrics.jsonl":
+        (directory / "train.log").unlink()
+
+    evidence = read_evidence(record)
+
+    missing = [*evidence.missing, *evidence.configuration.missing]
+    assert any(name in text for text in missing)
+    assert len(missing) == (2 if name == "metrics.jsonl" else 1)
+
+
+@pytest.mark.parametrize(("name", "text"), [("config.yaml", "{"), ("environment.json", "["), ("environment.json", "[]")])
+def test_a_file_that_is_broken_is_named(tmp_path: Path, name: str, text: str) -> None:
+    directory = write_run(tmp_path, 1)
+    record = record_in(directory)
+    (directory / name).write_text(text)
+
+    (said,) = read_configuration(record).missing
+
+    assert "not readable" in said
