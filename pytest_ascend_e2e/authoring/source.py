@@ -126,7 +126,7 @@ def _flat(value: object) -> str:
         opening, items, closing = brackets
         return f"{opening}{', '.join(f'{prefix}{_flat(item)}' for prefix, item in items)}{closing}"
     if isinstance(value, str):
-        return repr(value) if '"' in value and "'" not in value else json.dumps(value, ensure_ascii=False)
+        return repr(value) if value.count('"') > value.count("'") else json.dumps(value, ensure_ascii=False)
     if isinstance(value, float):
         return repr(value).replace("e-0", "e-")
     return repr(value)
