@@ -27,6 +27,10 @@ class RecipeError(E2EError):
     """A recipe holds a value that no training can have: wrong type, unknown or doubled override."""
 
 
+class AuthoringError(E2EError):
+    """A script or a command cannot be made into a case."""
+
+
 class LayoutError(E2EError):
     """The parallel sizes of a recipe do not fill the devices of its runner."""
 

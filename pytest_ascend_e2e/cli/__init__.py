@@ -16,7 +16,7 @@ from ..errors import E2EError
 __all__ = ["main"]
 
 # Each module has add_parser(subparsers) -> None and run(args, stdout, stderr) -> int.
-_COMMANDS = ("devices", "metrics", "diagnose", "baseline", "history", "judge", "report")
+_COMMANDS = ("devices", "metrics", "diagnose", "baseline", "history", "judge", "report", "new-case")
 
 _MISTAKE = 2
 _CUT_SHORT = 141  # what a shell reports for a command that SIGPIPE ended
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Look at devices, metrics, failures, baselines, history and reports of end-to-end trainings on Ascend NPUs.",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="command")
-    modules = {name: importlib.import_module(f".{name}", __package__) for name in asked}
+    modules = {name: importlib.import_module(f".{name.replace('-', '_')}", __package__) for name in asked}
     for module in modules.values():
         module.add_parser(subparsers)
     args = parser.parse_args(words)

@@ -7,6 +7,7 @@ verl's configuration without importing verl, so that neither torch nor ray is lo
 
 from __future__ import annotations
 
+import copy
 import difflib
 import importlib.util
 import json
@@ -79,10 +80,14 @@ def _version() -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Composer:
-    """Composes lists of overrides; keeps the configuration without overrides, by the groups chosen, for the analysis of errors."""
+    """Composes lists of overrides; keeps the configuration without overrides, by the groups chosen.
+
+    What Hydra reads from files is the same for all lists that choose the same groups, and takes most of its time: a list's other
+    overrides are applied to a copy.
+    """
 
     fields: DataclassFields
-    bases: dict[tuple[str, ...], Config] = field(default_factory=dict)
+    bases: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def compose(self, name: str, arguments: Sequence[str]) -> dict[str, Any]:
         """Return `{"config": mapping or None, "problems": [...]}` for one list of overrides."""
@@ -92,11 +97,11 @@ class Composer:
         problems: list[dict[str, Any]] = []
         try:
             try:
-                config = _composed(name, arguments)
+                config = self._composed(name, arguments)
             except HydraException:
                 problems = list(self._key_problems(name, arguments))
                 bad = {problem["argument"] for problem in problems}
-                config = _composed(name, [argument for argument in arguments if argument not in bad])
+                config = self._composed(name, [argument for argument in arguments if argument not in bad])
         except (HydraException, OmegaConfBaseException) as error:
             return {"config": None, "problems": [*problems, _other(error)]}
         problems += self._appended_problems(arguments, config)
@@ -104,7 +109,7 @@ class Composer:
 
     def _key_problems(self, name: str, arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield every override whose key is not there, or is there although its mark appends it."""
-        base = self._base(name, arguments)
+        base = _contents(self._base(name, arguments), name)
         known = list(_keys(base))
         for argument, key, kind in _parsed(arguments):
             if kind == "CHANGE" and not _has(base, key):
@@ -125,19 +130,52 @@ class Composer:
                 problems.append(_problem(argument, key, "no-field", nearest))
         return problems
 
-    def _base(self, name: str, arguments: Sequence[str]) -> Config:
+    def _composed(self, name: str, arguments: Sequence[str]) -> Config:
+        """Return what Hydra would compose, resolved; a list that cannot be applied so goes to Hydra itself, for its error."""
+        from hydra import compose  # noqa: PLC0415  # only this child has it
+
+        config = self._applied(name, arguments)
+        return _contents(compose(name, overrides=list(arguments)) if config is None else config, name)
+
+    def _applied(self, name: str, arguments: Sequence[str]) -> Any:
+        """Return the base with the overrides applied as Hydra applies them, None where one of them cannot be."""
+        from hydra.core.override_parser.overrides_parser import OverridesParser  # noqa: PLC0415  # only this child has it
+        from omegaconf import OmegaConf  # noqa: PLC0415  # as above
+        from omegaconf.errors import OmegaConfBaseException  # noqa: PLC0415  # as above
+
+        config = copy.deepcopy(self._base(name, arguments))
+        parser = OverridesParser.create()
+        for argument in arguments:
+            if argument.startswith(_GROUPS):
+                continue
+            override = parser.parse_override(argument)
+            key, value, kind = override.key_or_group, override.value(), override.type.name if override.type else ""
+            present = OmegaConf.select(config, key, throw_on_missing=False)
+            is_addition = kind == "FORCE_ADD" or (kind == "ADD" and (present is None or isinstance(value, (dict, list))))
+            # A text in the place of a whole section may choose a file.
+            is_choice = override.package is not None or (OmegaConf.is_dict(present) and isinstance(value, str))
+            if is_choice or not (kind == "CHANGE" or is_addition):
+                return None
+            try:
+                OmegaConf.update(config, key, value, merge=True, force_add=is_addition)
+            except OmegaConfBaseException:
+                return None
+        return config
+
+    def _base(self, name: str, arguments: Sequence[str]) -> Any:
+        from hydra import compose  # noqa: PLC0415  # only this child has it
+
         groups = tuple(argument for argument in arguments if argument.startswith(_GROUPS))
         chosen = (name, *groups)
         if chosen not in self.bases:
-            self.bases[chosen] = _composed(name, groups)
+            self.bases[chosen] = compose(name, overrides=list(groups))
         return self.bases[chosen]
 
 
-def _composed(name: str, arguments: Sequence[str]) -> Config:
-    from hydra import compose  # noqa: PLC0415  # only this child has it
-    from omegaconf import OmegaConf  # noqa: PLC0415  # as above
+def _contents(composed: Any, name: str) -> Config:
+    from omegaconf import OmegaConf  # noqa: PLC0415  # only this child has it
 
-    config = OmegaConf.to_container(compose(name, overrides=list(arguments)), resolve=True)
+    config = OmegaConf.to_container(composed, resolve=True)
     if not isinstance(config, dict):
         raise TypeError(f"verl's {name} composed to a {type(config).__name__}, not to a mapping")
     return {str(key): value for key, value in config.items()}

@@ -11,6 +11,7 @@ from .layout import Layout, plan_layout
 from .overrides import Override, flatten, to_overrides
 from .recipe import Recipe
 from .rollouts import Rollout, Sglang, Vllm
+from .settings import settings_of
 from .sft import SFT
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Vllm",
     "flatten",
     "plan_layout",
+    "settings_of",
     "to_environment",
     "to_overrides",
 ]

@@ -7,13 +7,14 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from pytest_ascend_e2e.authoring import Draft, Invocation, draft_of, invocation_of, requests_of
 from pytest_ascend_e2e.deadline import Deadline
 from pytest_ascend_e2e.preflight import Composition, Plan, Request, compose_cases, judge
 from pytest_ascend_e2e.recipe import SFT, Inputs, Recipe
@@ -118,24 +119,75 @@ def plans() -> Mapping[str, Plan]:
 
 
 @functools.cache
+def invocations() -> Mapping[str, Invocation]:
+    """Return their jobs as the commands that start them."""
+    found = {}
+    for test, reference in references().items():
+        processes = reference.processes_per_node
+        launcher = ("python3",) if processes is None else ("torchrun", f"--nproc_per_node={processes}")
+        words = (*launcher, "-m", reference.module, f"--config-name={reference.config_name}", *reference.arguments)
+        found[test] = invocation_of(words, reference.environment)
+    return found
+
+
+@functools.cache
+def drafts() -> Mapping[str, Draft]:
+    """Return the case that is written from each of their commands, by itself."""
+    composed, catalogue = _composed(), load_catalogue(None)
+    return {
+        test: draft_of(invocation, *(composed[_name(request)] for request in requests_of(invocation)), catalogue)
+        for test, invocation in invocations().items()
+    }
+
+
+@functools.cache
+def draft_compositions() -> Mapping[str, Composition]:
+    """Return what verl composes of the cases that were written by themselves."""
+    return dict(zip(drafts(), _compose([draft.request for draft in drafts().values()]), strict=True))
+
+
+@functools.cache
 def compositions() -> tuple[Mapping[str, Composition], Mapping[str, Composition]]:
-    """Return what verl composes of our cases and of its own, all in one child."""
-    ours = {test: plan.request for test, plan in plans().items()}
+    """Return what verl composes of our cases and of its own."""
+    composed = _composed()
+    return (
+        {test: composed[_name(plan.request)] for test, plan in plans().items()},
+        {test: composed[_name(request)] for test, request in _their_requests().items()},
+    )
+
+
+@functools.cache
+def _their_requests() -> Mapping[str, Request]:
     configs = differences()["configurations"]
-    theirs = {
+    return {
         test: Request(
             config_name=configs.get(reference.config_name, {}).get("instead", reference.config_name),
             arguments=reference.arguments,
         )
         for test, reference in references().items()
     }
-    found = compose_cases(
-        [*ours.values(), *theirs.values()],
-        deadline=Deadline.after(300, name="composing all cases twice"),
+
+
+@functools.cache
+def _composed() -> Mapping[tuple[str, tuple[str, ...]], Composition]:
+    """Return all that is composed before a case is written, each once, all in one child."""
+    ours = [plan.request for plan in plans().values()]
+    written_from = [request for invocation in invocations().values() for request in requests_of(invocation)]
+    requests = {_name(request): request for request in (*ours, *_their_requests().values(), *written_from)}
+    return dict(zip(requests, _compose(list(requests.values())), strict=True))
+
+
+def _name(request: Request) -> tuple[str, tuple[str, ...]]:
+    return request.config_name, request.arguments
+
+
+def _compose(requests: Sequence[Request]) -> tuple[Composition, ...]:
+    return compose_cases(
+        requests,
+        deadline=Deadline.after(1200, name="composing all cases"),
         python=sys.executable,
         environment={**os.environ, "HOME": HOME},
     )
-    return dict(zip(ours, found, strict=False)), dict(zip(theirs, found[len(ours) :], strict=True))
 
 
 def leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

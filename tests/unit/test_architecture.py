@@ -18,7 +18,7 @@ LEVELS = {
     "errors": 0, "records": 0, "deadline": 0,
     "recipe": 1, "metrics": 1, "diagnosis": 1,
     "verdict": 2, "runners": 2, "datasets": 2, "models": 2, "preflight": 2, "launch": 2, "history": 2,
-    "session": 3,
+    "session": 3, "authoring": 3,
     "report": 4,
     "plugin": 5, "cli": 5,
 }  # fmt: skip

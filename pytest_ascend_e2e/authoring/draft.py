@@ -1,0 +1,188 @@
+"""From a command of verl to a case: what must be composed for it, the recipe, and what there is to say of it.
+
+Must not know: who composes, or where the case is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import AuthoringError
+from ..launch.redaction import is_secret_name
+from ..preflight import Composition, Request
+from ..recipe import SFT, Inputs, Recipe, to_overrides
+from ..runners import Catalogue, Runner
+from .fields import typed_fields
+from .invocation import Invocation
+from .remainder import remainder_of
+from .wanted import Wanted, groups_of, said_keys
+
+_SIZE = re.compile(r"\d+(?:[._]\d+)?[bm]")
+# Names of datasets in paths, and ours.
+_DATASETS: Mapping[str, str] = {"geo3k": "geometry3k"}
+_SPLITS = ("train", "test", "validation")
+# Variables for installing, downloading and printing, or of the shell: none of them changes a training.
+_NO_SETTING = re.compile(
+    r"HF_.*|PIP_.*|UV_.*|WANDB_.*|SWANLAB_.*|TRANSFORMERS_VERBOSITY|HYDRA_FULL_ERROR|VERL_(PPO_)?LOGGING_LEVEL|VERL_FILE_LOGGER_.*"
+    r"|PYTHONUNBUFFERED|PATH|PYTHONPATH|LD_.*|.*_PROXY|.*_proxy|ASCEND_(RT_)?VISIBLE_DEVICES|ASCEND_(HOME|TOOLKIT_HOME|OPP)_?.*"
+    r"|HCCL_(HOST|NPU)_SOCKET_PORT_RANGE|HCCL_IF_BASE_PORT|RAY_(ADDRESS|EXPERIMENTAL_NOSET_.*)"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draft:
+    """A case that says what a command says; `inputs` are those of the command, so that both compose to the same."""
+
+    name: str
+    runner: str
+    nodes: int
+    recipe: Recipe | SFT
+    inputs: Inputs
+    wanted: Wanted
+    notes: tuple[str, ...]
+
+    @property
+    def request(self) -> Request:
+        """Return what the case would have composed."""
+        return Request.of(self.recipe.config_name, to_overrides(self.recipe, self.inputs))
+
+
+def requests_of(command: Invocation) -> tuple[Request, Request]:
+    """Return what must be composed for a draft: the command itself, and verl's defaults with the same engine."""
+    groups = groups_of(command.arguments)
+    return (
+        Request(config_name=command.config_name, arguments=command.arguments),
+        Request(config_name=command.config_name, arguments=groups),
+    )
+
+
+def draft_of(
+    command: Invocation, composed: Composition, base: Composition, catalogue: Catalogue, runner: str | None = None
+) -> Draft:
+    """Return the case of a command, for the runner of this name or the first that has its devices.
+
+    Raises:
+        AuthoringError: verl is not there or cannot compose the command, or there is no such runner.
+        RecipeError: the values of the command contradict each other.
+    """
+    if composed.config is None or base.config is None:
+        raise AuthoringError(*(composed.problems or (composed.reason,)))
+    refused = {problem.partition(": ")[0].partition("=")[0].lstrip("+~") for problem in composed.problems}
+    said = {key: mark for key, mark in said_keys(command.arguments).items() if key not in refused}
+    wanted = Wanted(config=composed.config, defaults=base.config, said=said)
+    model, dataset = _model(wanted), _dataset(_first_file(wanted, "train"))
+    env, env_notes = _environment(command.environment)
+    typed = typed_fields(command, wanted, model=model, dataset=dataset, env=env)
+    devices = _devices(command, wanted, typed.recipe)
+    chosen = _runner(catalogue, devices, runner)
+    recipe = typed.recipe
+    if isinstance(recipe, SFT) and devices != chosen.devices:
+        recipe = replace(recipe, processes_per_node=devices)
+    inputs = _inputs(wanted, devices)
+    rest = remainder_of(recipe, typed.taken, inputs, wanted)
+    notes = (
+        *command.notes,
+        *(f"not taken over: {problem}" for problem in composed.problems),
+        *typed.notes,
+        *rest.notes,
+        *env_notes,
+    )
+    if chosen.devices != devices and isinstance(recipe, Recipe):
+        notes = (
+            *notes,
+            f"the command has {devices} devices on a node, {chosen.name} has {chosen.devices}, and a case uses all of them",
+        )
+    return Draft(
+        name=_name(recipe),
+        runner=chosen.name,
+        nodes=inputs.nnodes,
+        recipe=replace(recipe, overrides=rest.overrides),
+        inputs=inputs,
+        wanted=wanted,
+        notes=notes,
+    )
+
+
+def distinct_names(names: Iterable[str]) -> list[str]:
+    """Return the names with a number behind each that is there already."""
+    counts: dict[str, int] = {}
+    found = []
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+        found.append(name if counts[name] == 1 else f"{name}_{counts[name]}")
+    return found
+
+
+def _inputs(wanted: Wanted, devices: int) -> Inputs:
+    return Inputs(
+        model_path=str(wanted.get("actor_rollout_ref.model.path") or wanted.get("model.path")),
+        train_files=_first_file(wanted, "train"),
+        val_files=_first_file(wanted, "val"),
+        n_gpus_per_node=devices,
+        nnodes=int(wanted.get("trainer.nnodes") or 1),
+    )
+
+
+def _model(wanted: Wanted) -> str:
+    path = str(wanted.get("actor_rollout_ref.model.path") or wanted.get("model.path") or "")
+    below = path.rstrip("/").rpartition("/models/")[2] if "/models/" in path else path
+    if not below or "none" in (path.lower(), path.rpartition("/")[2].lower()):
+        raise AuthoringError("the command names no model: expected actor_rollout_ref.model.path=..., or model.path=... for SFT")
+    return below
+
+
+def _first_file(wanted: Wanted, split: str) -> str:
+    files = wanted.get(f"data.{split}_files")
+    first: Any = files[0] if isinstance(files, list) and files else files
+    return str(first) if first else "data.parquet"
+
+
+def _dataset(path: str) -> str:
+    parts = [part for part in path.split("/") if part]
+    name = parts[-1].rpartition(".")[0] or parts[-1]
+    if name.split("-")[0] in _SPLITS and len(parts) > 1:
+        name = parts[-2]
+    return _DATASETS.get(name, name)
+
+
+def _devices(command: Invocation, wanted: Wanted, recipe: Recipe | SFT) -> int:
+    if isinstance(recipe, SFT) and recipe.launcher == "torchrun":
+        return command.processes or 1
+    devices = int(wanted.get("trainer.n_gpus_per_node") or 1)
+    apart = 0 if isinstance(recipe, SFT) or recipe.trainer is None else recipe.trainer.rollout_devices
+    return devices + apart
+
+
+def _runner(catalogue: Catalogue, devices: int, name: str | None) -> Runner:
+    if name is not None:
+        return catalogue.get(name)
+    real = sorted((runner for runner in catalogue if not runner.simulated), key=lambda runner: runner.devices)
+    for runner in real:
+        if runner.devices >= devices:
+            return runner
+    raise AuthoringError(f"no runner of the catalogue has {devices} devices: name one with --runner ({', '.join(catalogue.names)})")
+
+
+def _environment(variables: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    secret = sorted(name for name in variables if is_secret_name(name))
+    plain = {name: value for name, value in variables.items() if name not in secret and not _NO_SETTING.fullmatch(name)}
+    others = sorted(set(variables) - set(plain) - set(secret))
+    notes = [f"{', '.join(others)}: left out of env, they change no training or belong to the runner"] if others else []
+    notes += [f"{', '.join(secret)}: left out of env, a secret does not stand in a case"] if secret else []
+    return dict(sorted(plain.items())), notes
+
+
+def _name(recipe: Recipe | SFT) -> str:
+    words: list[str] = []
+    for word in re.split(r"[-_ ]+", recipe.model.rstrip("/").rpartition("/")[2].lower()):
+        words.append(re.sub(r"\W+", "_", word))
+        if _SIZE.fullmatch(word):
+            break
+    rollout: Sequence[str] = () if isinstance(recipe, SFT) else (recipe.rollout.name,)
+    features = ["lora"] if recipe.lora is not None else []
+    if isinstance(recipe, Recipe) and recipe.trainer is not None:
+        features.append("separate_async")
+    return "_".join(["test", recipe.algorithm_name, *words, recipe.engine.name, *rollout, *features])
