@@ -243,7 +243,9 @@ class _Reader:
         upper, lower = first.fields(row), second.fields(row)
         bus_id, health = lower.get("bus", ""), upper.get("health", "")
         is_second = _BUS_ID.fullmatch(bus_id) or (bus_id in _ABSENT and self._waiting)
-        if is_second and _is_number(lower.get("chip", "0")):
+        if is_second and len(row) < len(second.cells):
+            self._problems.append(f"line {number}: cut off in the middle: {' | '.join(row)!r}")
+        elif is_second and _is_number(lower.get("chip", "0")):
             self._read_second(number, lower, second)
         elif _is_number(upper.get("npu")) and health and not (_is_number(health) or is_second):
             self._close_waiting()

@@ -81,6 +81,17 @@ def test_a_text_cut_anywhere_gives_no_device_that_is_not_there(host: tuple[Layou
     assert [replace(one, processes=()) for one in found] == whole[: len(found)]
 
 
+def test_a_device_whose_second_line_is_cut_off_between_two_cells_is_left_out() -> None:
+    devices = a2_devices(2)
+    text = render(devices, A2)
+    place = text.index(str(devices[1].bus_id))
+
+    smi = parse_npu_smi(text[: text.index("|", place) + 1])
+
+    assert [device.npu for device in smi.devices] == [0]
+    assert any("cut off in the middle" in problem for problem in smi.problems)
+
+
 def test_version_is_that_of_npu_smi_and_not_of_the_driver() -> None:
     smi = parse_npu_smi(render(a2_devices(1), replace(A2, version="24.1.rc9", driver="24.1.0")))
 
