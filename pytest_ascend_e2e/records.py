@@ -132,6 +132,22 @@ class HostUse:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """A group of checks that a test asked for, with every argument that it was made with: JSON values only.
+
+    With them and the metrics the same checks can be made again, without the test.
+    """
+
+    group: str
+    arguments: Mapping[str, Any]
+
+
+# The failed check of a run whose test failed by itself, or was interrupted: what it asserted cannot be made again from a record.
+BODY = "test.body"
+INTERRUPTED = "test.interrupted"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RunRecord:
     """One run and its checks: what every report, history and baseline is made from.
 
@@ -139,7 +155,8 @@ class RunRecord:
     `versions` the installed versions by distribution name ("none" where there is none), `problems` what else was wrong. `commit` is
     that of the cases, empty outside a repository, `is_dirty` tells that files differed from it; `device` is the chip. `retried_as`
     names the run that repeats this one because the machine, not the training, had failed. `changed` says what the session laid over
-    the recipe of the case, `host` what the host had meanwhile.
+    the recipe of the case, `host` what the host had meanwhile. `image` is the container image that the training ran in, empty where
+    nothing tells it. `asked` is what its test asked for.
     """
 
     run_id: str
@@ -175,6 +192,8 @@ class RunRecord:
     retried_as: str = ""
     changed: Sequence[str] = ()
     host: HostUse = field(default_factory=HostUse)
+    image: str = ""
+    asked: Sequence[Asked] = ()
 
     @property
     def is_completed(self) -> bool:
@@ -190,6 +209,11 @@ class RunRecord:
     def is_passed(self) -> bool:
         """Tell whether the process completed and no check failed."""
         return self.is_completed and not any(check.is_failed for check in self.checks)
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Tell whether somebody stopped the training or its test, which says nothing of either."""
+        return self.ending is Ending.INTERRUPTED or any(check.name == INTERRUPTED for check in self.checks)
 
     def with_checks(self, checks: Sequence[Check]) -> RunRecord:
         """Return the same record with these checks."""
@@ -253,7 +277,9 @@ def _typed(data: dict[str, Any]) -> dict[str, Any]:
         "diagnosis": None if found is None else Diagnosis(**{**found, "kind": Kind(found["kind"])}),
         "device_ids": tuple(data["device_ids"]),
         "problems": tuple(data["problems"]),
-        "changed": tuple(data.get("changed", ())),  # records of an older version have none
+        # Records of an older version have neither.
+        "changed": tuple(data.get("changed", ())),
+        "asked": tuple(Asked(**asked) for asked in data.get("asked", ())),
         "host": _host(data.get("host", {})),
     }
 

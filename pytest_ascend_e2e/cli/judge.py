@@ -10,26 +10,31 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from ..errors import RecordError
 from ..history import to_line
 from ..records import RunRecord
 from ..report import checks_table, headline
-from ..session import GROUPS, Demands, ExistingRun, demands_of, judge_again, read_baselines, read_run
+from ..session import GROUPS, ExistingRun, asked_again, judge_again, not_made_again, read_baselines, read_run
 from ..verdict import TRENDS, Baseline
 
+# Flag, the groups of checks that have it, its name there, and what it is.
 _NUMBERS = (
-    ("--reward-min", "minimum", "least mean reward of the last steps"),
-    ("--max-drop", "max_drop", "largest drop of the reward from its best window"),
-    ("--mean-limit", "mean_limit", "largest mean difference of rollout and training probabilities"),
-    ("--max-limit", "max_limit", "largest single difference of rollout and training probabilities"),
-    ("--pearson-limit", "pearson_limit", "least correlation of rollout and training probabilities"),
-    ("--throughput-min", "throughput_min", "least tokens per second and device"),
-    ("--step-time-max", "step_time_max_s", "most seconds of a step"),
-    ("--memory-max", "memory_max_gb", "most memory of a training process, GB"),
-    ("--host-memory-max", "host_memory_max_gb", "most memory in use on the host, GB"),
-    ("--confidence", "confidence", "confidence of the trend of the reward"),
+    ("--reward-min", ("rewards",), "minimum", "least mean reward of the last steps"),
+    ("--max-drop", ("rewards",), "max_drop", "largest drop of the reward from its best window"),
+    ("--confidence", ("rewards",), "confidence", "confidence of the trend of the reward"),
+    ("--mean-limit", ("logprob",), "mean_limit", "largest mean difference of rollout and training probabilities"),
+    ("--max-limit", ("logprob",), "max_limit", "largest single difference of rollout and training probabilities"),
+    ("--pearson-limit", ("logprob",), "pearson_limit", "least correlation of rollout and training probabilities"),
+    ("--throughput-min", ("throughput",), "minimum", "least tokens per second and device"),
+    ("--step-time-max", ("throughput",), "step_time_max_s", "most seconds of a step"),
+    ("--memory-max", ("throughput",), "memory_max_gb", "most memory of a training process, GB"),
+    ("--host-memory-max", ("throughput",), "host_memory_max_gb", "most memory in use on the host, GB"),
+)
+_COUNTS = (
+    ("--window", ("rewards", "health"), "window", "steps of a window"),
+    ("--warmup", ("throughput", "baseline"), "warmup", "first steps that speed and memory leave out"),
 )
 _NO_TREND = "none"
 
@@ -39,14 +44,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "judge",
         help="judge existing runs again, with other limits or another baseline",
-        description="Judge existing runs again, by the checks and limits in their records unless others are given. The exit status "
-        "is 1 if a check fails.",
+        description="Judge existing runs again, by the checks that their tests asked for, with the limits, windows and baselines "
+        "in their records unless others are given. The exit status is 1 if a check fails.",
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN_DIR", help="directory of a run, also from a CI artifact")
     parser.add_argument("--only", action="append", choices=GROUPS, help="checks to make, repeated (default: those of the record)")
-    for flag, name, text in _NUMBERS:
-        parser.add_argument(flag, dest=name, type=float, metavar="X", help=text)
-    parser.add_argument("--window", type=int, metavar="N", help="steps of a window")
+    for flag, *_, text in _NUMBERS:
+        parser.add_argument(flag, type=float, metavar="X", help=text)
+    for flag, *_, text in _COUNTS:
+        parser.add_argument(flag, type=int, metavar="N", help=text)
     parser.add_argument("--trend", choices=(*TRENDS, _NO_TREND), help="trend of the reward")
     parser.add_argument("--baselines", type=Path, metavar="FILE", help="hold the runs against these baselines")
     parser.add_argument("--all", action="store_true", help="show the checks that passed too")
@@ -58,8 +64,10 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     is_red = False
     for path in args.runs:
         existing = read_run(path)
-        baselines = _baselines(args, existing.record)
-        record = existing.record.with_checks(judge_again(existing, _demands(args, existing.record, baselines), baselines))
+        only = tuple(args.only or ())
+        asked = asked_again(existing, changes=_changes(args, only), only=only, baselines=_baselines(args, existing.record))
+        kept = () if only else not_made_again(existing)
+        record = dataclasses.replace(existing.record, checks=(*judge_again(existing, asked), *kept), asked=asked)
         is_red = is_red or not record.is_passed
         if args.json:
             stdout.write(f"{json.dumps(json.loads(to_line(record)))}\n")
@@ -69,17 +77,18 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     return 1 if is_red else 0
 
 
-def _demands(args: argparse.Namespace, record: RunRecord, baselines: dict[str, Baseline]) -> Demands:
-    demands = demands_of(record)
-    given = {name: getattr(args, name) for _, name, _ in _NUMBERS if getattr(args, name) is not None}
-    if args.window is not None:
-        given["window"] = args.window
-    if args.trend is not None:
-        given["trend"] = None if args.trend == _NO_TREND else args.trend
-    groups = tuple(args.only or demands.groups)
-    if baselines and not args.only and "baseline" not in groups:
-        groups = (*groups, "baseline")
-    return dataclasses.replace(demands, groups=groups, **given)
+def _changes(args: argparse.Namespace, only: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Return the arguments that are given, by group of checks."""
+    changes: dict[str, dict[str, Any]] = {}
+    for flag, groups, name, _ in (*_NUMBERS, *_COUNTS):
+        value = getattr(args, flag.strip("-").replace("-", "_"))
+        if value is not None:
+            for group in groups:
+                if not only or group in only:
+                    changes.setdefault(group, {})[name] = value
+    if args.trend is not None and (not only or "rewards" in only):
+        changes.setdefault("rewards", {})["trend"] = None if args.trend == _NO_TREND else args.trend
+    return changes
 
 
 def _baselines(args: argparse.Namespace, record: RunRecord) -> dict[str, Baseline]:

@@ -16,13 +16,15 @@ class FlakeRate:
     """How many of `runs` runs failed (`failed`), and how many of these are flakes.
 
     A failure is a flake where another run of the same commit, versions, runner and layout passed: the inputs were the same, so the
-    failure says nothing of them. `infra` counts the failures of which the diagnosis says that the machine was at fault.
+    failure says nothing of them. `infra` counts the failures of which the diagnosis says that the machine was at fault. A run that
+    somebody interrupted is neither a failure nor one of `runs`: it counts in `interrupted` only.
     """
 
     runs: int
     failed: int
     flaky: int
     infra: int
+    interrupted: int = 0
 
     @property
     def rate(self) -> float:
@@ -33,10 +35,15 @@ class FlakeRate:
 def flake_rate(records: Iterable[RunRecord]) -> FlakeRate:
     """Return the flake rate of these runs of one case."""
     groups: dict[tuple[object, ...], list[RunRecord]] = {}
+    interrupted = 0
     for record in records:
+        if record.was_interrupted:
+            interrupted += 1
+            continue
         key = (record.commit, tuple(sorted(record.versions.items())), record.runner, record.layout, record.steps)
         groups.setdefault(key, []).append(record)
     failed = [[record for record in group if not record.is_passed] for group in groups.values()]
     flaky = sum(len(bad) for group, bad in zip(groups.values(), failed, strict=True) if len(bad) < len(group))
     infra = sum(record.diagnosis is not None and record.diagnosis.infra for bad in failed for record in bad)
-    return FlakeRate(runs=sum(map(len, groups.values())), failed=sum(map(len, failed)), flaky=flaky, infra=infra)
+    runs = sum(map(len, groups.values()))
+    return FlakeRate(runs=runs, failed=sum(map(len, failed)), flaky=flaky, infra=infra, interrupted=interrupted)

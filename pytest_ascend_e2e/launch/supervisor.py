@@ -112,7 +112,7 @@ class Supervisor:
                 self._clear(is_kept=False)
                 raise
             except BaseException as error:
-                stop = Stop(ending=Ending.INTERRUPTED, reason=f"interrupted by {type(error).__name__}")
+                stop = Stop(ending=Ending.INTERRUPTED, reason=f"interrupted by {_told(error)}")
                 self.exit = self._finish(watch, stop, began_at=began_at, kills_before=kills_before)
                 raise
             self.exit = self._finish(watch, stop, began_at=began_at, kills_before=kills_before)
@@ -205,6 +205,12 @@ def _judge(stop: Stop | None, keeping: Keeping, keeper_status: int) -> tuple[End
     if name is not None:
         return Ending.SIGNALLED, f"ended by {name}, which did not come from here"
     return Ending.EXITED, f"exit status {keeping.status}" if keeping.status else ""
+
+
+def _told(error: BaseException) -> str:
+    """Return the name of an exception, and what it says: `KeyboardInterrupt: signal SIGTERM`."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _signal_name(status: int | None) -> str | None:

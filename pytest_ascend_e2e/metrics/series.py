@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import bisect
 import math
+import operator
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..errors import MetricError
@@ -18,8 +19,12 @@ _SHOWN = 6
 
 def shown_steps(steps: Iterable[int]) -> str:
     """Return step numbers as a reader wants them: `1..15`, `1..4, 6..15`, `none`."""
+    ordered = sorted(set(steps))
+    # Nearly always one group, of up to thousands of steps.
+    if len(ordered) > 1 and ordered[-1] - ordered[0] == len(ordered) - 1:
+        return f"{ordered[0]}..{ordered[-1]}"
     runs: list[list[int]] = []
-    for step in sorted(set(steps)):
+    for step in ordered:
         if runs and step == runs[-1][1] + 1:
             runs[-1][1] = step
         else:
@@ -47,7 +52,7 @@ class MetricSeries:
             raise MetricError(
                 f"{self.name}: {len(self.steps)} steps but {len(self.values)} values; expected one value for each step"
             )
-        if any(later <= earlier for earlier, later in zip(self.steps, self.steps[1:], strict=False)):
+        if not all(map(operator.lt, self.steps, self.steps[1:])):
             raise MetricError(f"{self.name}: steps {self.steps!r} cannot be used: expected rising step numbers")
 
     def __len__(self) -> int:
@@ -89,6 +94,15 @@ class MetricSeries:
             )
         return MetricSeries(name=self.name, steps=tuple(step for step, _ in chosen), values=tuple(value for _, value in chosen))
 
+    def chosen(self, steps: Sequence[int]) -> MetricSeries:
+        """Return the values at these rising steps, each of which must have one."""
+        begin = bisect.bisect_left(self.steps, steps[0]) if steps else 0
+        found = self.values[begin : begin + len(steps)]
+        # Mostly the steps after a warm-up: one piece of the series.
+        if self.steps[begin : begin + len(steps)] != tuple(steps):
+            found = tuple(self.at(step) for step in steps)
+        return MetricSeries(name=self.name, steps=tuple(steps), values=found)
+
     def items(self) -> tuple[tuple[int, float], ...]:
         """Return the pairs of step and value."""
         return tuple(zip(self.steps, self.values, strict=True))
@@ -129,8 +143,11 @@ class MetricSeries:
 
     def missing(self, steps: Iterable[int]) -> tuple[int, ...]:
         """Return those of `steps` at which there is no value."""
+        wanted = tuple(steps)
+        if wanted == self.steps:
+            return ()
         present = set(self.steps)
-        return tuple(step for step in steps if step not in present)
+        return tuple(step for step in wanted if step not in present)
 
     def _need(self, count: int, what: str) -> None:
         if count < 1:

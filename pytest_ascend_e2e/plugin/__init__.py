@@ -134,12 +134,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         result = yield
     except pytest.skip.Exception:
         # A skip says nothing against the body, and must not hide a training that is red.
-        conclude(item, is_body_passed=True)
+        conclude(item, None)
         raise
-    except BaseException:
-        conclude(item, is_body_passed=False)
+    except BaseException as error:
+        conclude(item, error)
         raise
-    conclude(item, is_body_passed=True)
+    conclude(item, None)
     return result
 
 

@@ -7,7 +7,7 @@ import pytest
 from ..errors import E2EError, HistoryError
 from ..history import History
 from ..recipe import Recipe
-from ..records import RunRecord
+from ..records import BODY, INTERRUPTED, RunRecord
 from ..report import failure_text, properties, retried_line
 from ..session import Run, confirmation, with_another_seed
 from .fixtures import RUNS_KEY, TRAINER_KEY
@@ -16,38 +16,52 @@ from .outcomes import CaseFailed
 from .state import state_of
 
 
-def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
+def conclude(item: pytest.Item, error: BaseException | None) -> None:
     """Write the records and properties of the test's runs and keep them in the history; raise with the whole report if one is red.
 
-    Where the body itself failed, its own error stays the outcome and the report of the runs stands beside it.
+    `error` is what ended the body. It stays the outcome then, and the report of the runs stands beside it.
 
     Raises:
         CaseFailed: a training failed, a check failed, a run was judged by nothing, or it could not be kept.
     """
-    texts = []
+    records: list[RunRecord] = []
+    try:
+        texts = _judged(item, error, records)
+    finally:
+        # Also where somebody ends the session while a red run is being repeated.
+        problems = _kept(item, records)
+    if not (texts or problems):
+        return
+    if error is None:
+        raise CaseFailed("\n\n".join((*texts, *problems)))
+    item.add_report_section("call", "training", "\n\n".join((*texts, *problems)))
+
+
+def _judged(item: pytest.Item, error: BaseException | None, records: list[RunRecord]) -> list[str]:
+    """Conclude the runs of the test, add their records to `records`, and return the report of each that is red."""
+    texts: list[str] = []
     number = 0
-    records = []
     runs: list[Run] = item.stash.get(RUNS_KEY, [])
     for run in runs:
-        record = run.conclude(is_body_passed=is_body_passed)
+        record = _concluded(run, error)
         records.append(record)
         if record.retried_as:
             item.user_properties.append((RETRIED_PROPERTY, retried_line(record)))
             continue
         number += 1
         item.user_properties += properties(record, run_number=number)
-        if not record.is_passed:
-            said = _confirmed(item, run, record, records) if is_body_passed else []
+        if not record.is_completed or any(check.is_failed and check.name not in _OF_BODY for check in record.checks):
+            said = _confirmed(item, run, record, records) if error is None else []
             texts.append("\n".join([failure_text(record), *said]))
-    history = state_of(item.config).settings.history
-    records = [record for record in records if not record.changed]  # another training than the case's
-    if history is not None and records:
-        texts += _kept(History(history), records)
-    if not texts:
-        return
-    if is_body_passed:
-        raise CaseFailed("\n\n".join(texts))
-    item.add_report_section("call", "training", "\n\n".join(texts))
+    return texts
+
+
+def _concluded(run: Run, error: BaseException | None) -> RunRecord:
+    if error is None:
+        return run.conclude(is_body_passed=True)
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    failure = text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."
+    return run.conclude(is_body_passed=False, failure=failure, is_interrupted=isinstance(error, _INTERRUPTIONS))
 
 
 def _confirmed(item: pytest.Item, run: Run, record: RunRecord, records: list[RunRecord]) -> list[str]:
@@ -59,10 +73,12 @@ def _confirmed(item: pytest.Item, run: Run, record: RunRecord, records: list[Run
         return []
     if not isinstance(run.recipe, Recipe):
         return ["not confirmed: verl's supervised fine-tuning has no seed to change"]
-    repeats = []
+    repeats: list[RunRecord] = []
     try:
         for recipe in (run.recipe, with_another_seed(run.recipe)):
-            again = item.stash[TRAINER_KEY].repeat(recipe)
+            again = item.stash[TRAINER_KEY].repeat(
+                recipe, unfinished=lambda other: repeats.append(other.conclude(is_body_passed=False))
+            )
             again.judge_like(run)
             repeats.append(again.conclude(is_body_passed=False))
     except E2EError as error:
@@ -72,10 +88,20 @@ def _confirmed(item: pytest.Item, run: Run, record: RunRecord, records: list[Run
     return [confirmation(record, *repeats)]
 
 
-def _kept(history: History, records: list[RunRecord]) -> list[str]:
+def _kept(item: pytest.Item, records: list[RunRecord]) -> list[str]:
     """Keep the records; return the problem where that fails, since a result that is lost is not green."""
+    path = state_of(item.config).settings.history
+    of_the_case = [record for record in records if not record.changed]  # one with changes is another training than the case's
+    if path is None or not of_the_case:
+        return []
     try:
-        history.add(records)
+        History(path).add(of_the_case)
     except HistoryError as error:
         return [f"the run is not in the history: {error}"]
     return []
+
+
+_INTERRUPTIONS = (KeyboardInterrupt, SystemExit, pytest.exit.Exception)
+# The failure of the body has a report of its own.
+_OF_BODY = (BODY, INTERRUPTED)
+_MOST_TEXT = 500

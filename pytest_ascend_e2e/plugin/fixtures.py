@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -52,15 +52,15 @@ class Trainer:
         return run
 
     def _attempt(self, recipe: Recipe | SFT) -> Run:
-        run = self.repeat(recipe)
-        self._item.stash.setdefault(RUNS_KEY, []).append(run)
-        return run
+        runs = self._item.stash.setdefault(RUNS_KEY, [])
+        runs.append(self.repeat(recipe, unfinished=runs.append))
+        return runs[-1]
 
-    def repeat(self, recipe: Recipe | SFT) -> Run:
-        """Train `recipe` and return the finished run, which is none of the test's own."""
+    def repeat(self, recipe: Recipe | SFT, *, unfinished: Callable[[Run], None]) -> Run:
+        """Train `recipe` and return the finished run, which is none of the test's own; `unfinished` gets an interrupted one."""
         steps = self._bench.changed(recipe).steps
         with Progress(self._item, name=self._case.name, steps=steps) as progress:
-            return self._bench.train(self._case, recipe, lease=self.lease, observe=progress.saw)
+            return self._bench.train(self._case, recipe, lease=self.lease, observe=progress.saw, unfinished=unfinished)
 
 
 def case_of_item(request: pytest.FixtureRequest) -> Case:

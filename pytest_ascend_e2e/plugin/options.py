@@ -160,6 +160,10 @@ OPTIONS = (
         help="Python interpreter of the training environment",
     ),
     Option(
+        name="image", read=str, default=None, metavar="NAME",
+        help="container image of the trainings, kept with records and baselines (default: CI_JOB_IMAGE, or what Podman says)",
+    ),
+    Option(
         name="run-timeout", read=parse_duration, default="3h", metavar="TIME",
         help="longest time one training may take; a case with an estimate gets three times that by default",
     ),
@@ -283,6 +287,7 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
         lock_dir=path("lock-dir"),
         history=path("history"),
         python=found["python"].text,
+        image=found["image"].text,
         run_timeout_s=seconds("run-timeout"),
         silence_timeout_s=seconds("silence-timeout"),
         lease_timeout_s=seconds("lease-timeout"),

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from ..deadline import format_duration
 from ..history import flake_rate
-from ..records import RunRecord
+from ..records import Ending, RunRecord
 from ..verdict import change_point, mann_kendall, runs_needed
 from .tables import number, table
 
@@ -57,6 +57,8 @@ def summary_lines(records: Sequence[RunRecord]) -> Iterator[str]:
         f"flake rate: {flakes.rate:.1%} ({flakes.flaky} of {flakes.runs} runs failed where the same commit and versions passed; "
         f"{flakes.failed} failed in all, {flakes.infra} of them by the machine)"
     )
+    if flakes.interrupted:
+        yield f"interrupted: {flakes.interrupted} more, which count as neither"
     passed = [record for record in records if record.is_passed]
     for name, key in FIGURES.items():
         found = [(record, record.summary[key]) for record in passed if key in record.summary]
@@ -70,6 +72,8 @@ def verdict_text(record: RunRecord) -> str:
     """Return the verdict of a run in a few words: what failed first, or the kind of its diagnosis."""
     if record.is_passed:
         return "passed"
+    if record.ending is Ending.INTERRUPTED:
+        return record.end_reason
     if record.diagnosis is not None:
         return f"failed: {record.diagnosis.kind.value}"
     return next((f"failed: {check.name}" for check in record.checks if check.is_failed), "failed")

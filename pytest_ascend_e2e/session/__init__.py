@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .asking import GROUPS
 from .baselines import FILE_NAME, read_baselines, write_baselines
 from .bench import Bench
 from .case import DURATIONS, Case, Tier, case_from_arguments
@@ -12,7 +13,7 @@ from .deadlines import run_limit, wait_limit
 from .durations import expected_duration_s
 from .evidence import Configuration, Evidence, read_configuration, read_evidence
 from .existing import ExistingRun, read_record, read_run
-from .judging import GROUPS, Demands, demands_of, judge_again
+from .judging import asked_again, judge_again, not_made_again
 from .published import PublishedCase, published_baselines, published_cases
 from .quarantine import Quarantine, quarantine_from_arguments
 from .recording import FALSE_ALARMS, METRICS, Change, changes, record_baseline
@@ -31,7 +32,6 @@ __all__ = [
     "Change",
     "Compositions",
     "Configuration",
-    "Demands",
     "Evidence",
     "ExistingRun",
     "Job",
@@ -40,15 +40,16 @@ __all__ = [
     "Run",
     "Settings",
     "Tier",
+    "asked_again",
     "case_from_arguments",
     "changes",
     "changes_of",
     "confirmation",
-    "demands_of",
     "expected_duration_s",
     "judge_again",
     "largest_first",
     "lower_bound_s",
+    "not_made_again",
     "published_baselines",
     "published_cases",
     "quarantine_from_arguments",

@@ -146,10 +146,19 @@ class Bench:
         deadline = Deadline.after(wait_limit(case, self.settings), name="waiting for devices")
         return pool.lease(self.runner.devices, deadline=deadline, owner=case.name, tell=self.waiting)
 
-    def train(self, case: Case, recipe: Recipe | SFT, *, lease: Lease | None = None, observe: Observer | None = None) -> Run:
+    def train(
+        self,
+        case: Case,
+        recipe: Recipe | SFT,
+        *,
+        lease: Lease | None = None,
+        observe: Observer | None = None,
+        unfinished: Callable[[Run], None] = lambda _: None,
+    ) -> Run:
         """Train a recipe and return the finished run, whichever way it ended.
 
-        `lease` holds the devices if the caller has them already; `observe` is told each step when it ends.
+        `lease` holds the devices if the caller has them already; `observe` is told each step when it ends; `unfinished` gets the
+        run of a training that is interrupted, before the interruption goes on.
 
         Raises:
             E2EError: the training could not be started: dataset, weights, preflight, devices or launch.
@@ -178,6 +187,7 @@ class Bench:
                     lease=held,
                     baselines=baselines,
                     observe=observe,
+                    unfinished=unfinished,
                 )
 
     def _inputs(self, case: Case, *, model: str, train: str, val: str) -> Inputs:

@@ -63,10 +63,12 @@ def record_baseline(
     false_alarms: float = FALSE_ALARMS,
     image: str = "",
     reason: str = "",
+    ceilings: Mapping[str, float] | None = None,
 ) -> dict[str, Baseline]:
     """Return the baselines by metric of the case that these runs trained.
 
     `false_alarms` is the wanted probability that any of the metrics alarms in one more run like these; the metrics share it.
+    `image` is that of the runs whose records do not tell it; `ceilings` are values that none may pass, by metric.
 
     Raises:
         BaselineError: runs that failed, are too few, are not of one case, runner, commit, device and set of versions, or were made
@@ -83,6 +85,10 @@ def record_baseline(
                 figures.setdefault(key, []).append(figure(series))
     if not metrics:
         problems.append("no metric to record: name at least one")
+    given = ceilings or {}
+    problems += [
+        f"ceiling of {key}: it is not among the metrics to record: {', '.join(metrics)}" for key in given if key not in metrics
+    ]
     if problems:
         raise BaselineError(*problems)
     record = runs[0].record
@@ -96,7 +102,8 @@ def record_baseline(
             versions=record.versions,
             reason=reason,
             false_alarms=false_alarms / len(figures),
-            image=image,
+            ceiling=given.get(key),
+            image=image or record.image,
             run_ids=[run.record.run_id for run in runs],
         )
         for key, values in figures.items()
@@ -152,6 +159,7 @@ _MUST_AGREE: tuple[tuple[str, Callable[[RunRecord], str]], ...] = (
     ("devices", lambda record: record.device),
     ("commits", lambda record: record.commit),
     ("versions", _text_of_versions),
+    ("images", lambda record: record.image),
     ("layouts", lambda record: record.layout),
     ("numbers of steps", lambda record: str(record.steps)),
 )

@@ -6,47 +6,23 @@ A failed check does not raise: all failed checks of a test appear together at it
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Concatenate, ParamSpec
+from typing import Any
 
 from ..launch import RunDirectory
 from ..metrics import Metrics
 from ..recipe import SFT, Recipe, flatten
-from ..records import Check, RunRecord, Verdict
-from ..verdict import (
-    Baseline,
-    LogprobLimits,
-    Trend,
-    check_baseline,
-    check_completed,
-    check_logprob_consistency,
-    check_rewards,
-    check_same,
-    check_throughput,
-    check_update_health,
-)
-
-_P = ParamSpec("_P")
-
-
-def _remembered(method: Callable[Concatenate[Run, _P], None]) -> Callable[Concatenate[Run, _P], None]:
-    """Let a check of a run be made again on another one, with the same limits."""
-
-    @functools.wraps(method)
-    def remembering(self: Run, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
-        self.asked.append(lambda run: method(run, *args, **kwargs))
-        method(self, *args, **kwargs)
-
-    return remembering
+from ..records import BODY, INTERRUPTED, Asked, Check, RunRecord, Verdict
+from ..verdict import Baseline, Trend, check_same
+from .asking import has_limit_of_speed, make_checks, plain_baselines
 
 
 class Run:
     """A training that has ended, well or not.
 
     `metrics` are verl's own, by verl's own keys; looking at them, or calling a check, counts as judging the run. A test that
-    trains and judges nothing is red. `asked` holds the checks that were made, each to be made of another run.
+    trains and judges nothing is red.
     """
 
     def __init__(
@@ -57,18 +33,15 @@ class Run:
         metrics: Metrics,
         directory: RunDirectory,
         baselines: Mapping[str, Baseline],
-        dtype: str,
     ) -> None:
         self.recipe = recipe
         self._record = record
         self._metrics = metrics
         self._directory = directory
         self._baselines = baselines
-        self._dtype = dtype
         self._checks: list[Check] = []
-        self.asked: list[Callable[[Run], None]] = []
+        self._asked: list[Asked] = []
         self._is_judged = False
-        self._is_completion_checked = False
 
     @property
     def metrics(self) -> Metrics:
@@ -79,26 +52,21 @@ class Run:
     @property
     def record(self) -> RunRecord:
         """What is known of the run, with the checks made so far."""
-        return self._record.with_checks(self._checks)
+        return dataclasses.replace(self._record, checks=tuple(self._checks), asked=tuple(self._asked))
 
     @property
     def directory(self) -> Path:
         """The run directory: `train.log`, `metrics.jsonl`, `config.yaml`, `environment.json`, `command.sh`, `record.json`."""
         return self._directory.path
 
-    @_remembered
     def check_completed(self, *, first_step: int = 1) -> None:
         """Check that the process ended with exit status 0, and that exactly the steps asked for are there, every number finite.
 
         `first_step` is above 1 for a training that goes on from a checkpoint: one that started anew fails then.
         """
-        self._is_judged = self._is_completion_checked = True
-        self._checks += [
-            process_check(self._record),
-            *check_completed(self._metrics, steps=self.recipe.steps, first_step=first_step, required=self.recipe.required_metrics),
-        ]
+        required = list(self.recipe.required_metrics)
+        self._ask("completed", steps=self.recipe.steps, first_step=first_step, required=required)
 
-    @_remembered
     def check_rewards(
         self,
         *,
@@ -113,12 +81,8 @@ class Run:
         `trend` is "rises" (the rise is no chance, with this `confidence`), "not-falling" (no significant fall), or None; `max_drop`
         is how far the last window may lie below the best one, by default as far as the noise explains.
         """
-        self._is_judged = True
-        self._checks += check_rewards(
-            self._metrics, minimum=minimum, window=window, trend=trend, confidence=confidence, max_drop=max_drop
-        )
+        self._ask("rewards", minimum=minimum, window=window, trend=trend, confidence=confidence, max_drop=max_drop)
 
-    @_remembered
     def check_logprob_consistency(
         self, *, mean_limit: float | None = None, max_limit: float | None = None, pearson_limit: float | None = None
     ) -> None:
@@ -126,10 +90,8 @@ class Run:
 
         A limit that is not given is that of the run's number format: float32 on simulated NPUs, bfloat16 else.
         """
-        self._is_judged = True
-        self._checks += check_logprob_consistency(
-            self._metrics,
-            limits=LogprobLimits.for_dtype(self._dtype),
+        self._ask(
+            "logprob",
             mean_limit=mean_limit,
             max_limit=max_limit,
             pearson_limit=pearson_limit,
@@ -137,7 +99,6 @@ class Run:
             updates_per_step=self.recipe.updates_per_step,
         )
 
-    @_remembered
     def check_update_health(
         self,
         *,
@@ -154,9 +115,8 @@ class Run:
         Limits that are not given are wide ones that hold for any run; `cut_max` limits the part of responses that
         `max_response_length` cuts, and is judged only if it is given.
         """
-        self._is_judged = True
-        self._checks += check_update_health(
-            self._metrics,
+        self._ask(
+            "health",
             window=window,
             lr=_rate_to_reach(self.recipe, self._record.changed),
             grad_norm_max=grad_norm_max,
@@ -167,7 +127,6 @@ class Run:
             cut_max=cut_max,
         )
 
-    @_remembered
     def check_throughput(
         self,
         *,
@@ -184,37 +143,22 @@ class Run:
         Without any limit, the baseline of this case on this runner decides (`baselines.yaml` beside the test file); where there is
         none the check fails, unless `report_only` says that the case has none yet.
         """
-        self._is_judged = True
-        given = (minimum, step_time_max_s, parts_max_s, memory_max_gb, host_memory_max_gb)
-        has_limit = any(limit is not None for limit in given)
-        self._checks += check_throughput(
-            self._metrics,
-            devices=self._record.devices,
-            minimum=minimum,
-            step_time_max_s=step_time_max_s,
-            parts_max_s=parts_max_s,
-            memory_max_gb=memory_max_gb,
-            host_memory_max_gb=host_memory_max_gb,
-            baselines=None if has_limit or report_only else self._baselines or None,
-            warmup=warmup,
-            report_only=report_only,
-            device=self._record.device,
-            versions=self._record.versions,
-        )
+        limits = {
+            "minimum": minimum,
+            "step_time_max_s": step_time_max_s,
+            "parts_max_s": None if parts_max_s is None else dict(parts_max_s),
+            "memory_max_gb": memory_max_gb,
+            "host_memory_max_gb": host_memory_max_gb,
+        }
+        held = {} if has_limit_of_speed(limits) or report_only else plain_baselines(self._baselines)
+        self._ask("throughput", **limits, warmup=warmup, report_only=report_only, baselines=held)
 
-    @_remembered
     def check_baseline(self, *, warmup: int = 1) -> None:
         """Check every metric that has a baseline of this case on this runner (`baselines.yaml` beside the test file).
 
         Without a baseline the check fails: leave it out until there is one.
         """
-        self._is_judged = True
-        made = {check.name for check in self._checks}
-        checks = check_baseline(
-            self._metrics, self._baselines, warmup=warmup, device=self._record.device, versions=self._record.versions
-        )
-        # check_throughput holds the baselines of speed and memory already.
-        self._checks += [check for check in checks if check.name not in made]
+        self._ask("baseline", warmup=warmup, baselines=plain_baselines(self._baselines))
 
     def same_as(
         self,
@@ -246,41 +190,42 @@ class Run:
 
     def judge_like(self, other: Run) -> None:
         """Make the checks that were made of another run, with the same limits; a comparison with a third run is not among them."""
-        for check in tuple(other.asked):
-            check(self)
+        for asked in other._asked:
+            self._ask(asked.group, **asked.arguments)
 
     def replace_by(self, attempt: Run) -> None:
         """Leave the verdict to another attempt at the same training; this one keeps its record, which names the other."""
         self._record = dataclasses.replace(self._record, retried_as=attempt.record.run_id)
 
-    def conclude(self, *, is_body_passed: bool) -> RunRecord:
+    def conclude(self, *, is_body_passed: bool, failure: str = "", is_interrupted: bool = False) -> RunRecord:
         """Return the final record and write it to the run directory.
 
         Whether the run completed is always checked, whatever the test asked for. A run that its test judged by nothing gets a
-        failed check, unless the test failed on the way there.
+        failed check, unless the test failed on the way there; so does one whose test failed by itself, by `failure`, or was
+        interrupted before its end.
         """
-        if not self._is_completion_checked:
+        if not any(asked.group == "completed" for asked in self._asked):
             is_judged = self._is_judged
             self.check_completed()
             self._is_judged = is_judged
-        if is_body_passed and not self._is_judged and not self._record.retried_as:
-            self._checks.append(_NOT_JUDGED)
+        if not self._record.retried_as:
+            if is_body_passed and not self._is_judged:
+                self._checks.append(_NOT_JUDGED)
+            if failure:
+                self._checks.append(_of_body(failure, is_interrupted=is_interrupted))
         record = self.record
         self._directory.write_record(record.to_json())
         if is_body_passed and record.is_passed:
             self._directory.remove_device_logs()
         return record
 
-
-def process_check(record: RunRecord) -> Check:
-    """Return the check that the training process ended by itself with exit status 0."""
-    how = record.end_reason if not record.is_completed else "exit status 0"
-    return Check(
-        name="completed.process",
-        verdict=Verdict.PASSED if record.is_completed else Verdict.FAILED,
-        message=f"the training process ended: {how}",
-        origin="a training that does not end by itself with exit status 0 is never green",
-    )
+    def _ask(self, group: str, **arguments: Any) -> None:
+        self._is_judged = True
+        asked = Asked(group=group, arguments=arguments)
+        self._asked.append(asked)
+        # check_throughput holds the baselines of speed and memory already.
+        made = {check.name for check in self._checks} if group == "baseline" else set()
+        self._checks += [check for check in make_checks(asked, self._record, self._metrics) if check.name not in made]
 
 
 def _rate_to_reach(recipe: Recipe | SFT, changed: Sequence[str]) -> float | None:
@@ -292,6 +237,16 @@ def _rate_to_reach(recipe: Recipe | SFT, changed: Sequence[str]) -> float | None
 def _is_deterministic(recipe: Recipe | SFT) -> bool:
     overrides, _ = flatten(recipe.overrides, "overrides")
     return any(override.key.rpartition(".")[2] == "full_determinism" and override.value is True for override in overrides)
+
+
+def _of_body(failure: str, *, is_interrupted: bool) -> Check:
+    how = "was interrupted before its end" if is_interrupted else "failed by itself"
+    return Check(
+        name=INTERRUPTED if is_interrupted else BODY,
+        verdict=Verdict.FAILED,
+        message=f"the test {how}: {failure}",
+        origin="what a test asserts is a check too, and cannot be made again from a record",
+    )
 
 
 _NOT_JUDGED = Check(

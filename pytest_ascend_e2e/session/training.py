@@ -45,7 +45,7 @@ from .deadlines import limits_of
 from .figures import figures
 from .run import Run
 from .settings import Settings
-from .versions import versions
+from .versions import image_of, versions
 
 Observer = Callable[[int, Mapping[str, "float | None"]], None]
 
@@ -79,7 +79,7 @@ class Training:
         # The configuration of a supervised fine-tuning has no place for Ray's.
         return {} if isinstance(self._recipe, SFT) else ray_overrides(self._ray_home)
 
-    def run(
+    def run(  # noqa: PLR0913  # each comes from another preparation
         self,
         *,
         plan: Plan,
@@ -90,10 +90,11 @@ class Training:
         lease: Lease,
         baselines: Mapping[str, Baseline],
         observe: Observer | None,
+        unfinished: Callable[[Run], None],
     ) -> Run:
         """Train, and return the finished run, whichever way it ended.
 
-        A training that is interrupted leaves its record too, before the interruption goes on.
+        The run of a training that is interrupted is handed to `unfinished`, before the interruption goes on.
         """
         path = self._settings.run_root / self._run_id
         own = {**home_variables(self._ray_home), **environment, **RunDirectory(path).variables}
@@ -117,8 +118,7 @@ class Training:
             metrics = read_jsonl(directory.metrics.read_bytes().splitlines(keepends=True) if directory.metrics.exists() else ())
             record = self._completed(draft, directory, metrics, ended)
             directory.write_record(record.to_json())
-            dtype = "float32" if self._runner.simulated else "bfloat16"
-            return Run(recipe=self._recipe, record=record, metrics=metrics, directory=directory, baselines=baselines, dtype=dtype)
+            return Run(recipe=self._recipe, record=record, metrics=metrics, directory=directory, baselines=baselines)
 
         try:
             return finished(supervisor.run())
@@ -126,7 +126,7 @@ class Training:
             if supervisor.exit is None:
                 directory.write_record(dataclasses.replace(draft, end_reason=f"could not be started: {error}").to_json())
             else:
-                finished(supervisor.exit)
+                unfinished(finished(supervisor.exit))
             raise
 
     def _supervisor(self, command: Command, directory: RunDirectory, lease: Lease, observe: Observer | None) -> Supervisor:
@@ -181,6 +181,7 @@ class Training:
             run_dir=str(path.absolute()),
             rerun_command=self._rerun,
             versions=versions(self._settings.python, environ),
+            image=self._settings.image or image_of(environ),
             problems=[
                 *(f"of a session that is gone, ended before this run: {name}" for name in self._swept.ended),
                 *(f"of a session that is gone, closed before this run: {name}" for name in self._swept.closed),

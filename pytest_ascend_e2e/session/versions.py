@@ -1,4 +1,4 @@
-"""The installed versions that a result depends on, as the training's own interpreter sees them.
+"""What a result depends on and no recipe says: installed versions, as the training's own interpreter sees them, and the image.
 
 Asked in a child process, since that interpreter need not be this one; nothing heavy is imported there either.
 """
@@ -6,8 +6,10 @@ Asked in a child process, since that interpreter need not be this one; nothing h
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 
 from ..errors import LaunchError
 from ..preflight import cann_version
@@ -57,3 +59,21 @@ def versions(python: str, environ: Mapping[str, str]) -> dict[str, str]:
         ) from error
     found: dict[str, str] = json.loads(done.stdout)
     return {**found, "cann": cann_version(environ)}
+
+
+# GitLab's name for the image of a job; other CI systems have none.
+IMAGE_VARIABLE = "CI_JOB_IMAGE"
+# Podman's description of the container that reads it.
+IMAGE_FILE = Path("/run/.containerenv")
+_IMAGE_LINE = re.compile(r'^image="?(?P<image>[^"\s]+)"?$', re.MULTILINE)
+
+
+def image_of(environ: Mapping[str, str], file: Path = IMAGE_FILE) -> str:
+    """Return the container image that CI or the container itself tells of, empty where neither does."""
+    if environ.get(IMAGE_VARIABLE, "").strip():
+        return environ[IMAGE_VARIABLE].strip()
+    try:
+        found = _IMAGE_LINE.search(file.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return ""  # another kind of container, or none
+    return found["image"] if found else ""

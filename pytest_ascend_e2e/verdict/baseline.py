@@ -111,6 +111,7 @@ class Baseline:
         direction: Direction | None = None,
         reason: str = "",
         false_alarms: float = FALSE_ALARMS,
+        ceiling: float | None = None,
         image: str = "",
         run_ids: Sequence[str] = (),
     ) -> Baseline:
@@ -131,6 +132,7 @@ class Baseline:
             versions=dict(versions),
             reason=reason,
             false_alarms=false_alarms,
+            ceiling=ceiling,
             image=image,
             run_ids=tuple(run_ids),
         )
@@ -159,10 +161,13 @@ class Baseline:
         )
 
     def changes(self, versions: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the versions that differ from those of the baseline: `vllm 0.11.0 -> 0.11.2`."""
-        names = sorted({*self.versions, *versions})
-        pairs = [(name, self.versions.get(name, "none"), versions.get(name, "none")) for name in names]
-        return tuple(f"{name} {before} -> {now}" for name, before, now in pairs if before != now)
+        """Return the versions that differ from those of the baseline, `vllm 0.11.0 -> 0.11.2`; the image too, if both have one."""
+        before, now = {**self.versions, "image": self.image}, dict(versions)
+        if not (self.image and now.get("image")):
+            before.pop("image")
+            now.pop("image", None)
+        pairs = [(name, before.get(name, "none"), now.get(name, "none")) for name in sorted({*before, *now})]
+        return tuple(f"{name} {was} -> {is_now}" for name, was, is_now in pairs if was != is_now)
 
 
 def figure_of(metrics: Metrics, key: str, *, warmup: int, name: str = "") -> MetricSeries | Check:

@@ -30,7 +30,7 @@ def usable_series(metrics: Metrics, key: str, *, name: str, steps: Iterable[int]
         missing = series.missing(wanted)
         if missing:
             return failed(name, f"{key} has no value at steps {shown_steps(missing)}", metric=key, step=missing[0])
-        chosen = MetricSeries(name=key, steps=wanted, values=tuple(series.at(step) for step in wanted))
+        chosen = series.chosen(wanted)
     broken = chosen.non_finite_steps
     if broken:
         return failed(name, f"{key} is {chosen.at(broken[0])} at steps {shown_steps(broken)}", metric=key, step=broken[0])

@@ -49,9 +49,8 @@ class Limit:
 
     def worst(self, values: Mapping[int, float]) -> int:
         """Return the step whose value stands worst to the limit: the first one that is not finite, else the farthest off."""
-        for step, value in values.items():
-            if not math.isfinite(value):
-                return step
+        if not all(map(math.isfinite, values.values())):
+            return next(step for step, value in values.items() if not math.isfinite(value))
         if self.comparison == "==":
             return max(values, key=lambda step: abs(values[step] - self.value))
         return min(values, key=values.__getitem__) if self.comparison in {">=", ">"} else max(values, key=values.__getitem__)

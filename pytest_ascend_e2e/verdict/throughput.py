@@ -36,6 +36,7 @@ _FEWEST_TO_COMPARE = 3
 # A peak that keeps rising by chance: the i-th of values in random order is the highest so far with probability 1/i.
 _GROWTH_DOUBT = 1e-4
 _GROWTH_LIMIT = 0.05
+_MOST_PEAKS = 16
 _FEWEST_FOR_GROWTH = 10
 
 _NO_LIMIT = (
@@ -159,8 +160,10 @@ def _memory_growth(metrics: Metrics) -> tuple[Check, ...]:
 def chance_of_peaks(first: int, last: int, peaks: int) -> float:
     """Return the probability of `peaks` or more new peaks at the positions `first` to `last` - 1 of values in random order.
 
-    Renyi, "Theorie des elements saillants d'une suite d'observations" (1962): these events are independent.
+    Renyi, "Theorie des elements saillants d'une suite d'observations" (1962): these events are independent. Of more than
+    `_MOST_PEAKS`, the probability of so many is told, which is above theirs and next to nothing.
     """
+    peaks = min(peaks, _MOST_PEAKS)
     fewer = [1.0, *[0.0] * (peaks - 1)][:peaks]
     for position in range(first, last):
         chance = 1 / (position + 1)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ascend_e2e.deadline import Deadline
+from pytest_ascend_e2e.history import History
 from pytest_ascend_e2e.launch import OWNER, RUN_ID
 from tests.plugin.conftest import Host
 
@@ -92,6 +93,10 @@ def test_an_interrupted_run_leaves_a_record_that_says_so(host: Host) -> None:
     record = json.loads((metrics.parent / "record.json").read_text())
     assert record["ending"] == "interrupted"
     assert record["last_step"] >= 1
+    (kept,) = History(host.pytester.path / "e2e-runs" / "history.sqlite").runs()
+    assert kept.run_id == record["run_id"]
+    assert kept.end_reason.startswith("interrupted by KeyboardInterrupt: signal SIGTERM; ")
+    assert not kept.is_passed
 
 
 def test_a_killed_session_leaves_a_record_that_says_so(host: Host) -> None:

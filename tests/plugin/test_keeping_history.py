@@ -29,6 +29,23 @@ def test_each_run_is_kept_with_its_verdict(host: Host, workers: tuple[str, ...])
     assert kept["test_one"].device == "Ascend910B"
 
 
+def test_a_run_whose_test_failed_by_itself_is_no_green_run(host: Host) -> None:
+    host.cases(
+        "@npu_nightly(runner='toy-2', recipe=recipe(steps=8))\n"
+        "def test_one(run):\n    run.check_completed()\n    assert run.record.last_step == 9, 'too short'\n"
+    )
+
+    result = host.run("--runner", "toy-2")
+
+    result.assert_outcomes(failed=1)
+    assert "checks failed" not in result.stdout.str(), "the body's own error is the report"
+    (kept,) = History(host.pytester.path / "e2e-runs" / "history.sqlite").runs()
+    (body,) = [check for check in kept.checks if check.is_failed]
+    assert (body.name, kept.is_passed) == ("test.body", False)
+    assert "AssertionError: too short" in body.message
+    assert [asked.group for asked in kept.asked] == ["completed"]
+
+
 def test_a_history_that_cannot_be_written_makes_the_test_red(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = host.root / "broken"
     broken.mkdir()

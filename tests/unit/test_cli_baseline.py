@@ -28,34 +28,58 @@ def run(*words: object) -> str:
     return stdout.getvalue()
 
 
-def five(tmp_path: Path, **changed: object) -> list[Path]:
-    return [write_run(tmp_path, number, **changed) for number in range(1, 6)]  # type: ignore[arg-type]  # any field
+def ten(tmp_path: Path, **changed: object) -> list[Path]:
+    return [write_run(tmp_path, number, **changed) for number in range(1, 11)]  # type: ignore[arg-type]  # any field
 
 
-def test_five_sound_runs_become_a_baseline_that_a_further_run_keeps(tmp_path: Path) -> None:
+def test_ten_sound_runs_become_a_baseline_that_a_further_run_keeps(tmp_path: Path) -> None:
     file = tmp_path / "baselines.yaml"
 
-    run("record", *five(tmp_path), "--file", file, "--image", "ci:1", "--reason", "first one")
+    run("record", *ten(tmp_path), "--file", file, "--image", "ci:1", "--reason", "first one")
 
     held = read_baselines(file, CASE, "a3-4")
     assert set(held) == set(METRICS)
     throughput = held["perf/throughput"]
     assert (throughput.runs, throughput.commit, throughput.device, throughput.date) == (
-        5,
+        10,
         "0a1b2c3d4e5f",
         "Ascend910_93",
         "2026-11-30",
     )
-    assert (throughput.image, throughput.reason, len(throughput.run_ids)) == ("ci:1", "first one", 5)
+    assert (throughput.image, throughput.reason, len(throughput.run_ids)) == ("ci:1", "first one", 10)
     assert throughput.versions == {"verl": "0.9.1", "vllm": "0.11.0"}
     assert throughput.false_alarms == pytest.approx(0.002 / 5)
     another = read_run(write_run(tmp_path / "more", 77))
     assert not any(check.is_failed for check in check_baseline(another.metrics, held, device="Ascend910_93"))
 
 
+def test_the_image_is_that_of_the_records(tmp_path: Path) -> None:
+    file = tmp_path / "baselines.yaml"
+
+    run("record", *ten(tmp_path, image="swr/verl:8.5.1"), "--file", file)
+
+    held = read_baselines(file, CASE, "a3-4")["perf/throughput"]
+    assert held.image == "swr/verl:8.5.1"
+    assert "image swr/verl:8.5.1 -> swr/verl:8.6" in held.changes({**held.versions, "image": "swr/verl:8.6"})
+    assert held.changes(held.versions) == ()
+
+
+def test_a_ceiling_is_kept_when_a_baseline_is_recorded_anew(tmp_path: Path) -> None:
+    file = tmp_path / "baselines.yaml"
+    memory = "actor/perf/max_memory_allocated_gb"
+    run("record", *ten(tmp_path), "--file", file, "--ceiling", f"{memory}=60")
+
+    run("record", *ten(tmp_path / "later"), "--file", file)
+
+    held = read_baselines(file, CASE, "a3-4")
+    assert {key: baseline.ceiling for key, baseline in held.items() if baseline.ceiling is not None} == {memory: 60}
+    with pytest.raises(BaselineError, match="ceiling of perf/mfu/actor: it is not among the metrics"):
+        run("record", *ten(tmp_path / "more"), "--file", file, "--ceiling", "perf/mfu/actor=0.2")
+
+
 def test_a_slower_run_fails_against_it(tmp_path: Path) -> None:
     file = tmp_path / "baselines.yaml"
-    run("record", *five(tmp_path), "--file", file)
+    run("record", *ten(tmp_path), "--file", file)
     rows = {step: {**row, "perf/throughput": row["perf/throughput"] * 0.9} for step, row in logged_run(15, seed=9).items()}
 
     failed = [check.name for check in check_baseline(read_run(write_run(tmp_path / "more", 9, rows=rows)).metrics,
@@ -77,6 +101,7 @@ def test_a_slower_run_fails_against_it(tmp_path: Path) -> None:
         ({"versions": {"verl": "0.9.2", "vllm": "0.11.0"}}, "different versions"),
         ({"device": "Ascend910B3"}, "different devices"),
         ({"device": ""}, "has no device"),
+        ({"image": "swr/verl:8.5.1"}, "different images: ''; 'swr/verl:8.5.1'"),
         ({"runner": "a3-8"}, "different runners"),
         ({"case": "tests/test_cases.py::test_other"}, "different cases"),
         ({"layout": "dp 2"}, "different layouts"),
@@ -85,7 +110,7 @@ def test_a_slower_run_fails_against_it(tmp_path: Path) -> None:
 )
 def test_runs_that_prove_nothing_are_refused(tmp_path: Path, changed: dict[str, object], text: str) -> None:
     file = tmp_path / "baselines.yaml"
-    runs = [write_run(tmp_path, number, **(changed if number == 3 else {})) for number in range(1, 6)]  # type: ignore[arg-type]  # any field
+    runs = [write_run(tmp_path, number, **(changed if number == 3 else {})) for number in range(1, 11)]  # type: ignore[arg-type]  # any field
 
     with pytest.raises(BaselineError) as caught:
         run("record", *runs, "--file", file)
@@ -95,10 +120,10 @@ def test_runs_that_prove_nothing_are_refused(tmp_path: Path, changed: dict[str, 
 
 
 def test_too_few_runs_and_a_run_given_twice_are_refused(tmp_path: Path) -> None:
-    runs = five(tmp_path)
+    runs = ten(tmp_path)
 
-    with pytest.raises(BaselineError, match="4 runs are too few"):
-        run("record", *runs[:4], "--file", tmp_path / "b.yaml")
+    with pytest.raises(BaselineError, match="9 runs are too few"):
+        run("record", *runs[:9], "--file", tmp_path / "b.yaml")
     with pytest.raises(BaselineError, match="given twice"):
         run("record", *runs, runs[0], "--file", tmp_path / "b.yaml")
     with pytest.raises(BaselineError, match="2 runs are too few: a baseline is asked to rest on 3"):
@@ -108,7 +133,7 @@ def test_too_few_runs_and_a_run_given_twice_are_refused(tmp_path: Path) -> None:
 def test_a_run_that_failed_only_for_want_of_a_baseline_counts(tmp_path: Path) -> None:
     wanting = Check(name="throughput.no-limit", verdict=Verdict.FAILED, message="nothing limits this run")
 
-    assert "written" in run("record", *five(tmp_path, checks=(PASSED, wanting)), "--file", tmp_path / "b.yaml")
+    assert "written" in run("record", *ten(tmp_path, checks=(PASSED, wanting)), "--file", tmp_path / "b.yaml")
 
 
 def test_the_refusal_is_one_line_and_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,13 +149,13 @@ def test_the_refusal_is_one_line_and_status_2(tmp_path: Path, capsys: pytest.Cap
 
 def test_the_table_shows_old_and_new_with_sign_and_a_stale_baseline(tmp_path: Path) -> None:
     file = tmp_path / "baselines.yaml"
-    run("record", *five(tmp_path), "--file", file)
+    run("record", *ten(tmp_path), "--file", file)
     faster = [
         write_run(
             tmp_path / "faster", number,
             rows={step: {**row, "perf/throughput": 1.3 * row["perf/throughput"], "timing_s/step": 1.2 * row["timing_s/step"]}
                   for step, row in logged_run(15, seed=number).items()},
-        ) for number in range(1, 6)
+        ) for number in range(1, 11)
     ]  # fmt: skip
 
     before = file.read_text()
@@ -147,9 +172,9 @@ def test_the_table_shows_old_and_new_with_sign_and_a_stale_baseline(tmp_path: Pa
 
 def test_other_cases_and_runners_of_the_file_stay(tmp_path: Path) -> None:
     file = tmp_path / "baselines.yaml"
-    run("record", *five(tmp_path), "--file", file)
-    run("record", *five(tmp_path / "b", runner="a3-8"), "--file", file, "--metric", "perf/throughput")
-    run("record", *five(tmp_path / "c", case="tests/test_cases.py::test_other"), "--file", file)
+    run("record", *ten(tmp_path), "--file", file)
+    run("record", *ten(tmp_path / "b", runner="a3-8"), "--file", file, "--metric", "perf/throughput")
+    run("record", *ten(tmp_path / "c", case="tests/test_cases.py::test_other"), "--file", file)
 
     cases = yaml.safe_load(file.read_text())["cases"]
     assert {name: sorted(runners) for name, runners in cases.items()} == {"test_grpo": ["a3-4", "a3-8"], "test_other": ["a3-4"]}
@@ -159,7 +184,7 @@ def test_other_cases_and_runners_of_the_file_stay(tmp_path: Path) -> None:
 def test_the_file_stands_beside_the_case_unless_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_cases.py").touch()
-    runs = five(tmp_path / "runs")
+    runs = ten(tmp_path / "runs")
     monkeypatch.chdir(tmp_path)
 
     run("record", *runs)

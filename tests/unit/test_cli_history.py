@@ -12,7 +12,7 @@ import pytest
 
 from pytest_ascend_e2e.cli import history
 from pytest_ascend_e2e.history import History
-from pytest_ascend_e2e.records import Check, RunRecord, Verdict
+from pytest_ascend_e2e.records import Check, Ending, RunRecord, Verdict
 from tests.fakes.logged_run import seeded
 from tests.fakes.run_directories import SOUND, write_run
 
@@ -131,3 +131,14 @@ def test_the_variable_names_the_file(file: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("ASCEND_E2E_HISTORY", str(file))
 
     assert "30" in run()[1]
+
+
+def test_an_interrupted_run_is_shown_with_its_reason_and_counts_as_no_failure(file: Path) -> None:
+    stopped = {"ending": Ending.INTERRUPTED, "exit_status": None, "end_reason": "interrupted by KeyboardInterrupt: signal SIGTERM"}
+    History(file).add([*thirty(), dataclasses.replace(SOUND, run_id="test_grpo-stopped", **stopped)])  # type: ignore[arg-type]  # any field
+
+    _, out, _ = run("test_grpo", "--file", file, "--last", 40)
+
+    assert "interrupted by KeyboardInterrupt: signal SIGTERM" in out
+    assert "0 of 30 runs failed" in line_of(out, "flake rate:")
+    assert line_of(out, "interrupted:") == "interrupted: 1 more, which count as neither"

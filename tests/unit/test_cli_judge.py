@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_ascend_e2e.cli import judge
 from pytest_ascend_e2e.errors import CheckError, RecordError
-from pytest_ascend_e2e.records import Check, RunRecord
-from pytest_ascend_e2e.session import Demands, demands_of, judge_again, read_run, record_baseline, write_baselines
+from pytest_ascend_e2e.records import BODY, Asked, Check, RunRecord, Verdict
+from pytest_ascend_e2e.session import judge_again, read_run, record_baseline, write_baselines
+from pytest_ascend_e2e.session.asking import plain_baselines
 from tests.fakes.logged_run import logged_run
-from tests.fakes.run_directories import write_run
+from tests.fakes.run_directories import PASSED, write_run
 
-ASKED = Demands(trend="rises", minimum=0.4, throughput_min=350, memory_max_gb=25, mean_limit=0.02)
+REWARDS = {"minimum": 0.4, "window": 3, "trend": "rises"}
+ASKED: dict[str, dict[str, Any]] = {
+    "completed": {"steps": 15},
+    "rewards": REWARDS,
+    "logprob": {"has_reference": True, "mean_limit": 0.02},
+    "health": {"lr": 1e-6},
+    "throughput": {"minimum": 350, "memory_max_gb": 25, "warmup": 2},
+}
 
 
 def run(*words: object) -> tuple[int, str]:
@@ -26,12 +36,13 @@ def run(*words: object) -> tuple[int, str]:
     return judge.run(parser.parse_args(["judge", *map(str, words)]), stdout, io.StringIO()), stdout.getvalue()
 
 
-def judged_run(root: Path, number: int, demands: Demands = ASKED, **changed: object) -> Path:
+def judged_run(root: Path, number: int, demands: dict[str, dict[str, Any]] = ASKED, **changed: object) -> Path:
     """Write a run with the checks that its test made."""
     directory = write_run(root, number, **changed)  # type: ignore[arg-type]  # any field
     existing = read_run(directory)
-    checks = judge_again(existing, demands, {})
-    (directory / "record.json").write_text(existing.record.with_checks(checks).to_json())
+    asked = [Asked(group=group, arguments=arguments) for group, arguments in demands.items()]
+    checks = (*existing.record.checks[1:], *judge_again(existing, asked))
+    (directory / "record.json").write_text(dataclasses.replace(existing.record, checks=checks, asked=asked).to_json())
     return directory
 
 
@@ -39,10 +50,55 @@ def checks_of(directory: Path) -> tuple[Check, ...]:
     return tuple(read_run(directory).record.checks)
 
 
-def test_what_a_test_asked_for_is_found_in_its_record(tmp_path: Path) -> None:
-    found = demands_of(read_run(judged_run(tmp_path, 1)).record)
+def test_the_window_and_the_warmup_of_the_test_are_those_of_the_record(tmp_path: Path) -> None:
+    directory = judged_run(tmp_path, 1)
+    (directory / "config.yaml").unlink()  # nothing of it is needed
 
-    assert found == ASKED
+    _, out = run(directory, "--json")
+
+    messages = {check["name"]: check["message"] for check in json.loads(out)["checks"]}
+    assert "mean of steps 13..15" in messages["rewards.level"]
+    assert "median of steps 3..15" in messages["throughput.tokens"]
+    assert (
+        "mean of steps 12..15"
+        in {check["name"]: check["message"] for check in json.loads(run(directory, "--window", 4, "--json")[1])["checks"]}[
+            "rewards.level"
+        ]
+    )
+
+
+def test_the_baseline_of_the_test_is_that_of_the_record(tmp_path: Path) -> None:
+    sound = [read_run(judged_run(tmp_path / "sound", number)) for number in range(1, 6)]
+    held = plain_baselines(record_baseline(sound))
+    rows = {step: {**row, "timing_s/step": row["timing_s/step"] * 1.2} for step, row in logged_run(15, seed=8).items()}
+    slow = judged_run(tmp_path, 8, {"baseline": {"warmup": 1, "baselines": held}}, rows=rows)
+
+    status, out = run(slow)
+
+    assert status == 1
+    assert "failed (was: failed)" in out
+    assert "baseline.timing_s/step" in out
+
+
+def test_what_the_test_asserted_itself_stays_red(tmp_path: Path) -> None:
+    body = Check(name=BODY, verdict=Verdict.FAILED, message="the test failed by itself: AssertionError: 0.2 > 0.3")
+    directory = judged_run(tmp_path, 1, checks=(PASSED, body))
+
+    status, out = run(directory)
+
+    assert status == 1
+    assert "AssertionError: 0.2 > 0.3" in out
+    assert run(directory, "--only", "rewards")[0] == 0
+
+
+def test_arguments_of_another_version_are_refused(tmp_path: Path) -> None:
+    directory = judged_run(tmp_path, 1)
+    record = (directory / "record.json").read_text()
+    for before, after, text in (('"warmup"', '"warm_up"', "of another version"), ('"group": "health"', '"group": "x"', "no group")):
+        (directory / "record.json").write_text(record.replace(before, after))
+
+        with pytest.raises(RecordError, match=text):
+            run(directory)
 
 
 def test_the_same_limits_give_the_same_verdict(tmp_path: Path) -> None:
@@ -52,6 +108,7 @@ def test_the_same_limits_give_the_same_verdict(tmp_path: Path) -> None:
 
     assert status == 0
     assert RunRecord.from_json(out, origin="stdout").checks == checks_of(directory)
+    assert RunRecord.from_json(out, origin="stdout").asked == read_run(directory).record.asked
 
 
 @pytest.mark.parametrize(
@@ -77,7 +134,7 @@ def test_another_limit_makes_a_green_run_red_and_names_the_check(tmp_path: Path,
 
 
 def test_a_limit_that_was_too_tight_makes_a_red_run_green(tmp_path: Path) -> None:
-    directory = judged_run(tmp_path, 1, Demands(minimum=0.9, report_only=True))
+    directory = judged_run(tmp_path, 1, {"rewards": {"minimum": 0.9, "trend": None}})
 
     assert run(directory)[0] == 1
     status, out = run(directory, "--reward-min", "0.3")
@@ -89,7 +146,9 @@ def test_a_limit_that_was_too_tight_makes_a_red_run_green(tmp_path: Path) -> Non
 def test_a_crash_is_red_whatever_the_limits(tmp_path: Path) -> None:
     rows = {step: row for step, row in logged_run(15).items() if step <= 5}
 
-    status, out = run(judged_run(tmp_path, 1, Demands(trend=None), rows=rows, exit_status=1, end_reason="exit status 1"), "--all")
+    status, out = run(
+        judged_run(tmp_path, 1, {"completed": {"steps": 15}}, rows=rows, exit_status=1, end_reason="exit status 1"), "--all"
+    )
 
     assert status == 1
     assert "completed.process" in out
@@ -147,7 +206,7 @@ def test_a_log_is_read_where_verls_own_file_is_missing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "text"), [("config.yaml", "configured to do"), ("record.json", "directory of a run")])
 def test_a_directory_that_lacks_a_file_is_refused(tmp_path: Path, name: str, text: str) -> None:
-    directory = judged_run(tmp_path, 1)
+    directory = write_run(tmp_path, 1, checks=())
     (directory / name).unlink()
 
     with pytest.raises(RecordError, match=text):

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_ascend_e2e.errors import HistoryError, RecordError
 from pytest_ascend_e2e.history import History, flake_rate, from_lines, to_line
-from pytest_ascend_e2e.records import Check, Diagnosis, Kind, RunRecord, Verdict
+from pytest_ascend_e2e.records import INTERRUPTED, Check, Diagnosis, Ending, Kind, RunRecord, Verdict
 from tests.fakes.run_directories import PASSED, SOUND
 
 RED = Check(name="rewards.level", verdict=Verdict.FAILED, message="low")
@@ -147,3 +147,12 @@ def test_a_failure_is_a_flake_only_where_the_same_inputs_also_passed() -> None:
     assert (found.runs, found.failed, found.flaky, found.infra) == (7, 4, 1, 1)
     assert found.rate == pytest.approx(1 / 7)
     assert flake_rate([]).rate == 0
+
+
+def test_a_run_that_was_interrupted_is_neither_a_failure_nor_a_flake() -> None:
+    stopped = made(2, ending=Ending.INTERRUPTED, exit_status=None, end_reason="interrupted by KeyboardInterrupt")
+    body = made(3, checks=(Check(name=INTERRUPTED, verdict=Verdict.FAILED, message="the test was interrupted before its end"),))
+
+    found = flake_rate([made(1), stopped, body])
+
+    assert (found.runs, found.failed, found.flaky, found.interrupted) == (1, 0, 0, 2)

@@ -14,6 +14,7 @@ from pytest_ascend_e2e.recipe import FSDP, FSDP2, GRPO, SFT, Recipe, Vllm
 from pytest_ascend_e2e.session import Compositions, quarantine_from_arguments
 from pytest_ascend_e2e.session.entry import entry_of
 from pytest_ascend_e2e.session.ready_data import ready_files
+from pytest_ascend_e2e.session.versions import image_of
 
 REINFORCEMENT = Recipe(
     algorithm=GRPO(),
@@ -107,3 +108,12 @@ def test_a_child_that_failed_is_not_started_again_and_again(tmp_path: Path) -> N
             compositions.of(request)
 
     assert starts(tmp_path) == 1
+
+
+def test_the_image_is_told_by_ci_or_by_the_container(tmp_path: Path) -> None:
+    described = tmp_path / ".containerenv"
+    described.write_text('engine="podman-4.9"\nimage="quay.io/ascend/verl:8.5.1-a3"\nimageid="0123"\n')
+
+    assert image_of({"CI_JOB_IMAGE": "swr/verl:8.6"}, described) == "swr/verl:8.6"
+    assert image_of({}, described) == "quay.io/ascend/verl:8.5.1-a3"
+    assert image_of({"CI_JOB_IMAGE": " "}, tmp_path / "absent") == ""
