@@ -1,16 +1,12 @@
-"""Healthy runs with realistic noise, and the recorded ones of real simulated trainings.
+"""Healthy runs of a nightly case on NPUs, made up: 15 steps, the first of which compiles, noise between steps and between runs.
 
-A made-up run has the metrics of a nightly case on NPUs: 15 steps, a first step that compiles, noise from step to step and from run
-to run, lengths that wander, a step now and then that takes longer. A recorded run is the metrics of verl's own trainer.
+Lengths wander, and a step now and then takes longer. Runs made up from recorded ones stand in `recordings.py`.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from pathlib import Path
-
-from pytest_ascend_e2e.metrics import read_jsonl
 
 Rows = dict[int, dict[str, float]]
 
@@ -21,8 +17,6 @@ SAMPLES = 160
 # Standard deviations, in parts: of a run's speed from run to run, of a step's from step to step.
 RUN_NOISE = 0.005
 STEP_NOISE = 0.02
-RECORDINGS = {"grpo_qwen3_gsm8k": True, "gspo_qwen3_vl_geometry3k": False}  # name: has it a reference?
-RECORDED = Path(__file__).parent / "recorded"
 
 
 def healthy_run(seed: int, *, steps: int = STEPS) -> Rows:
@@ -65,12 +59,6 @@ def healthy_run(seed: int, *, steps: int = STEPS) -> Rows:
             "rollout_corr/k3_kl": 0.0019 * math.exp(rng.gauss(0, 0.08)), "rollout_corr/ppl_ratio": 1.002 + rng.gauss(0, 2e-4),
         }  # fmt: skip
     return rows
-
-
-def recorded_run(name: str) -> Rows:
-    """Return the first rows of a recorded run of 20 steps on two simulated NPUs, as many as a made-up run has."""
-    metrics = read_jsonl((RECORDED / f"{name}.jsonl").read_bytes().splitlines(keepends=True))
-    return {step: metrics.row(step) for step in metrics.steps if step <= STEPS}
 
 
 def console_log(rows: Rows) -> list[bytes]:

@@ -137,6 +137,12 @@ def idle_devices(rows: Rows, _: random.Random) -> None:
         row[RATE] *= 2
 
 
+def exploding_entropy(rows: Rows, _: random.Random) -> None:
+    """Let the entropy grow without end, past a nat also where it begins near zero."""
+    for step, row in rows.items():
+        row[ENTROPY] = max(row[ENTROPY] * math.exp(0.25 * step), 0.1 * step)
+
+
 NAN, INF = math.nan, math.inf
 LOGPROB = ("logprob.",)
 TIMES = ("baseline.perf/throughput", "baseline.timing_s/step")
@@ -242,7 +248,7 @@ FAULTS = (
     Fault(name="learning rate ten times too high", checks=("health.learning-rate",), spoil=times(LR, lambda s: 10)),
     Fault(name="learning rate ten times too low", checks=("health.learning-rate",), spoil=times(LR, lambda s: 0.1)),
     Fault(name="learning rate zero", checks=("health.learning-rate",), spoil=put(LR, 0.0)),
-    Fault(name="entropy explodes", checks=("health.entropy-explosion",), spoil=times(ENTROPY, lambda s: math.exp(0.25 * s))),
+    Fault(name="entropy explodes", checks=("health.entropy-explosion",), spoil=exploding_entropy),
     Fault(name="most tokens clipped", checks=("health.clip-fraction",), spoil=put("actor/pg_clipfrac", 0.8, *range(5, 16))),
     Fault(name="responses lost by the engine", checks=("health.aborted",), spoil=put("response/aborted_ratio", 0.05, 6)),
     Fault(name="every response cut", checks=("health.cut-responses",), spoil=put("response_length/clip_ratio", 1.0)),

@@ -33,7 +33,7 @@ class Setting:
 
     dtype: str = "bfloat16"
     devices: int = DEVICES
-    lr: float = RATE
+    lr: float | None = RATE
     has_reference: bool = True
     steps: int = STEPS
 
@@ -57,20 +57,32 @@ def judge(lines: Sequence[bytes], exit_status: int, baselines: Mapping[str, Base
 class Baselines:
     """Baselines of runs drawn from a pool of healthy ones, none of which is judged."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, runs: Sequence[Metrics], seed: int) -> None:
         self._rng = random.Random(seed)
-        runs = [Metrics(healthy_run(seed * 1_000_003 + number)) for number in range(POOL)]
+        self._count = len(runs)
         self._figures = {key: [figure_at(metrics, key) for metrics in runs] for key in METRICS}
 
-    def draw(self, count: int, metrics: Sequence[str] = METRICS) -> dict[str, Baseline]:
+    @classmethod
+    def of_healthy_runs(cls, seed: int) -> Baselines:
+        """Return baselines of made-up runs of a nightly case."""
+        return cls([Metrics(healthy_run(seed * 1_000_003 + number)) for number in range(POOL)], seed)
+
+    def draw(self, count: int) -> dict[str, Baseline]:
         """Return the baselines that `count` of the runs give, as the command records them by default."""
-        chosen = self._rng.sample(range(POOL), count)
+        return self.of(self._rng.sample(range(self._count), count))
+
+    def without(self, number: int) -> dict[str, Baseline]:
+        """Return the baselines of all runs but one."""
+        return self.of([other for other in range(self._count) if other != number])
+
+    def of(self, chosen: Sequence[int]) -> dict[str, Baseline]:
+        """Return the baselines of these runs."""
         return {
             key: Baseline.of_runs(
-                key, [self._figures[key][number] for number in chosen], date="2026-11-30", commit="0a1b2c", device="A3",
-                versions={"verl": "0.9.1"}, false_alarms=FALSE_ALARMS / len(metrics),
+                key, [figures[number] for number in chosen], date="2026-11-30", commit="0a1b2c", device="A3",
+                versions={"verl": "0.9.1"}, false_alarms=FALSE_ALARMS / len(METRICS),
             )
-            for key in metrics
+            for key, figures in self._figures.items()
         }  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    pool = Baselines(args.seed)
+    pool = Baselines.of_healthy_runs(args.seed)
     more = [Metrics(healthy_run(args.seed * 15_485_863 + number)) for number in range(MORE_RUNS)]
     figures = [(figure_at(run, RATE), figure_at(run, TIME), list(run[DIFF].values)) for run in more]
     rng = random.Random(args.seed)

@@ -7,9 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ascend_e2e.metrics import Metrics
 from pytest_ascend_e2e.plugin.options import OPTIONS
 from pytest_ascend_e2e.runners import load_catalogue
 from pytest_ascend_e2e.session.baselines import find_baselines
+from pytest_ascend_e2e.verdict import (
+    LogprobLimits,
+    check_completed,
+    check_logprob_consistency,
+    check_rewards,
+    check_throughput,
+    check_update_health,
+)
+from tests.fakes.logged_run import DEVICES, logged_run
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
@@ -98,3 +108,24 @@ def test_every_check_that_a_run_offers_is_explained() -> None:
         "same_as",
     ):
         assert f"run.{name}(" in text
+
+
+def test_every_check_that_is_made_by_default_is_explained() -> None:
+    text = (ROOT / "docs" / "checks.md").read_text()
+    metrics = Metrics(logged_run(15))
+    made = (
+        *check_completed(metrics, steps=15),
+        *check_rewards(metrics, minimum=0.1),
+        *(
+            check
+            for dtype in ("bfloat16", "float32")
+            for check in check_logprob_consistency(metrics, has_reference=True, limits=LogprobLimits.for_dtype(dtype))
+        ),
+        *check_update_health(metrics),
+        *check_throughput(metrics, devices=DEVICES, minimum=1, step_time_max_s=99, memory_max_gb=99, host_memory_max_gb=999),
+    )
+
+    unexplained = {check.name for check in made if f"`{check.name}`" not in text}
+
+    assert len(made) > 30
+    assert unexplained == {"logprob.reference"}, "that there is one is no limit"

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from tests.fakes.logged_run import seeded
+from tests.fakes.run_directories import write_run
 
 # One pool of baselines is made for all of them.
 pytestmark = pytest.mark.xdist_group("fault bench")
 
 BENCH = Path(__file__).parent.parent.parent / "benchmarks" / "faults"
-MODULES = ("healthy", "upstream_rule", "injected", "judging", "run")
+MODULES = ("healthy", "upstream_rule", "injected", "judging", "recordings", "run")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def bench() -> Iterator[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def pool(bench: dict[str, Any]) -> Any:
-    return bench["judging"].Baselines(3)
+    return bench["judging"].Baselines.of_healthy_runs(3)
 
 
 def test_every_fault_is_caught_by_the_right_check(bench: dict[str, Any], pool: Any) -> None:
@@ -55,9 +56,45 @@ def test_healthy_runs_stay_quiet(bench: dict[str, Any], pool: Any) -> None:
 
 
 def test_recorded_runs_stay_quiet_and_their_faults_are_caught(bench: dict[str, Any]) -> None:
-    lines, missed = bench["run"].recorded_table()
+    cases = bench["recordings"].read_recordings(bench["recordings"].RECORDED)
+    alarms = {case.case: dict(bench["run"].recorded_alarms(case)[0]) for case in cases}
+    lines, missed = bench["run"].recorded_table(cases)
 
+    assert len(cases) == 3
+    assert alarms == {case.case: {} for case in cases}
     assert missed == 0, "\n".join(lines)
+
+
+def test_a_run_made_up_from_recordings_has_their_course_and_their_noise(bench: dict[str, Any]) -> None:
+    recordings = bench["recordings"]
+    case = recordings.read_recordings(recordings.RECORDED)[0]
+    template = recordings.Template(case)
+
+    made = [template.make(seed) for seed in range(30)]
+    again = recordings.Template(recordings.Recordings(case=case.case, setting=case.setting, runs=made))
+
+    assert made[0] != made[1]
+    assert made[0] == template.make(0)
+    for key in ("timing_s/step", "critic/rewards/mean"):
+        for recorded, resampled in zip(template.noise(key), again.noise(key), strict=True):
+            assert resampled == pytest.approx(recorded, rel=0.6)
+
+
+def test_directories_of_runs_are_recordings_too(bench: dict[str, Any], tmp_path: Path) -> None:
+    recordings = bench["recordings"]
+    for number in (1, 2):
+        write_run(tmp_path / "runs", number)
+    write_run(tmp_path / "runs", 3, exit_status=1)
+    (tmp_path / "kept").mkdir()
+
+    (found,) = recordings.read_recordings(tmp_path / "runs")
+    recordings.write_recordings([found], tmp_path / "kept")
+    (kept,) = recordings.read_recordings(tmp_path / "kept")
+
+    assert (found.case, len(found.runs), found.setting.dtype) == ("test_grpo", 2, "bfloat16")
+    assert kept.setting == found.setting
+    assert kept.runs[1][3]["timing_s/step"] == pytest.approx(found.runs[1][3]["timing_s/step"], rel=1e-5)
+    assert str(tmp_path) not in (tmp_path / "kept" / "test_grpo.json").read_text()
 
 
 def test_the_rule_of_old_has_the_holes_that_are_told_of_it(bench: dict[str, Any]) -> None:
