@@ -45,6 +45,7 @@ def properties(record: RunRecord, *, run_number: int = 1) -> list[Property]:
     ]
     pairs += [(name, record.summary.get(key, "absent")) for name, key in FIGURES]
     pairs += [(f"version_{name}", version) for name, version in sorted(record.versions.items())]
+    pairs.append(("image", record.image or "none"))
     if record.diagnosis is not None:
         pairs += [("failure_kind", record.diagnosis.kind.value), ("failure_infra", str(record.diagnosis.infra).lower())]
     pairs += [

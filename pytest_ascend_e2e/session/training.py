@@ -11,11 +11,14 @@ import json
 import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import final
 
 from ..diagnosis import FatalWatch, diagnose
+from ..errors import HistoryError
+from ..history import History
 from ..launch import (
     UNFINISHED,
     Book,
@@ -108,6 +111,7 @@ class Training:
         make_ray_home(self._ray_home, book=Book(run_id=self._run_id, run_dir=str(path.absolute())))
         directory = RunDirectory.create(path, env=command.env)
         directory.write_record(draft.to_json())
+        self._keep(draft)
         directory.write_command(command, ray_home=self._ray_home)
         directory.write_config(config)
         if not self._runner.simulated:
@@ -124,10 +128,18 @@ class Training:
             return finished(supervisor.run())
         except BaseException as error:
             if supervisor.exit is None:
-                directory.write_record(dataclasses.replace(draft, end_reason=f"could not be started: {error}").to_json())
+                record = dataclasses.replace(draft, end_reason=f"could not be started: {error}")
+                directory.write_record(record.to_json())
+                self._keep(record)
             else:
                 unfinished(finished(supervisor.exit))
             raise
+
+    def _keep(self, record: RunRecord) -> None:
+        """Have a run in the history from its start: one whose session is killed stays there as what it is."""
+        if self._settings.history is not None and not record.changed:
+            with suppress(HistoryError):  # told when the run is concluded
+                History(self._settings.history).add([record])
 
     def _supervisor(self, command: Command, directory: RunDirectory, lease: Lease, observe: Observer | None) -> Supervisor:
         steps = self._recipe.steps

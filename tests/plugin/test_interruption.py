@@ -78,6 +78,8 @@ def test_nothing_is_left_of_a_training_whose_session_is_ended(host: Host, sent: 
         time.sleep(0.05)
     assert tagged_processes(metrics.parent.name) == []
     assert session.returncode != 0
+    (kept,) = History(host.pytester.path / "e2e-runs" / "history.sqlite").runs()
+    assert (kept.run_id, kept.was_interrupted) == (metrics.parent.name, True)
     again = host.run("--runner", "toy-2", "--e2e-lease-timeout", "5s", "--e2e-run-timeout", "2s")
     assert "deadline" in again.stdout.str(), "the devices were free again, and the run met its own deadline"
 
