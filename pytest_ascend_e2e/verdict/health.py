@@ -22,9 +22,9 @@ LENGTH = "response_length/mean"
 
 _ADVANTAGES = ("critic/advantages/max", "critic/advantages/min")
 
-# The largest gradient of twelve sound simulated runs is 2.9 times the median of its run.
+# The largest gradient of 27 sound simulated runs is 6.4 times the median of its run.
 _GRADIENT_TIMES = 100.0
-# The same runs end with 0.67 to 1.22 of the entropy that they begin with; less than a twentieth is no policy that explores.
+# The same runs end with 0.67 to 1.36 of the entropy that they begin with; less than a twentieth is no policy that explores.
 _ENTROPY_LEFT = 0.05
 _ENTROPY_TIMES = 10.0
 # One nat: a policy that chooses among e equally likely tokens on average. Below it, growing from next to nothing is no explosion.
@@ -109,7 +109,7 @@ def _gradient_size(metrics: Metrics, largest: float | None) -> Check:
         if not positive:
             return failed(name, f"{GRADIENT} is zero at every step", metric=GRADIENT)
         usual = MetricSeries(name=GRADIENT, steps=tuple(range(len(positive))), values=tuple(positive)).median()
-        origin = f"{_GRADIENT_TIMES:g} times the median {usual:.3g} of the run; sound simulated runs show 2.9 times at most"
+        origin = f"{_GRADIENT_TIMES:g} times the median {usual:.3g} of the run; sound simulated runs show 6.4 times at most"
         limit = Limit(comparison="<=", value=_GRADIENT_TIMES * usual, origin=origin)
     step = limit.worst(dict(norms.items()))
     what = f"{GRADIENT} at its largest step {step} of {shown_steps(norms.steps)}"
