@@ -109,55 +109,51 @@ class Template:
     """A case as its recordings show it: a course, and residuals to make runs of."""
 
     def __init__(self, recordings: Recordings) -> None:
-        self._setting = recordings.setting
-        self._runs = recordings.runs
-        self._keys = [key for key in recordings.runs[0][1] if all(key in row for rows in recordings.runs for row in rows.values())]
-        values = {key: [row[key] for rows in self._runs for row in rows.values()] for key in self._keys}
+        runs = [list(rows.values()) for rows in recordings.runs]
+        self._devices = recordings.setting.devices
+        self._steps = recordings.setting.steps
+        self._keys = [key for key in runs[0][0] if all(key in row for rows in runs for row in rows)]
+        values = {key: [row[key] for rows in runs for row in rows] for key in self._keys}
         # What is never zero varies in parts of itself, the rest by amounts; a part of one stays one.
         self._is_scaled = {key: min(found) > 0 for key, found in values.items()}
         self._is_part = {key: min(found) >= 0 and max(found) <= 1 for key, found in values.items()}
-        self._course = {
-            key: [statistics.median(self._on_scale(key, rows[step][key]) for rows in self._runs) for step in self._runs[0]]
-            for key in self._keys
-        }
+        scaled = [[{key: self._on_scale(key, row[key]) for key in self._keys} for row in rows] for rows in runs]
+        self._course = [
+            {key: statistics.median(rows[at][key] for rows in scaled) for key in self._keys} for at in range(self._steps)
+        ]
+        residuals = [
+            [{key: row[key] - self._course[at][key] for key in self._keys} for at, row in enumerate(rows)] for rows in scaled
+        ]
+        # The first step has noise of its own kind. Of the others, each recording has a level, from which its steps differ.
+        self._first = [rows[0] for rows in residuals]
+        self._levels = [{key: statistics.fmean(row[key] for row in rows[1:]) for key in self._keys} for rows in residuals]
+        self._residuals = [
+            [{key: row[key] - level[key] for key in self._keys} for row in rows[1:]]
+            for rows, level in zip(residuals, self._levels, strict=True)
+        ]
 
     def noise(self, key: str) -> tuple[float, float]:
         """Return the standard deviations of a metric, from run to run and from step to step of one run, on its scale."""
-        residuals = [[self._residual(key, rows, step) for step in list(rows)[1:]] for rows in self._runs]
-        levels = [statistics.fmean(of_run) for of_run in residuals]
-        steps = [value - level for of_run, level in zip(residuals, levels, strict=True) for value in of_run]
-        return statistics.stdev(levels) if len(levels) > 1 else 0.0, statistics.pstdev(steps)
+        by_run = statistics.stdev([level[key] for level in self._levels])
+        return by_run, statistics.pstdev(row[key] for rows in self._residuals for row in rows)
 
     def make(self, seed: int) -> Rows:
         """Return the rows of a run: the level of one recording, and blocks of residuals of others."""
         rng = random.Random(seed)
-        steps = list(self._runs[0])
-        level = self._levels(rng.choice(self._runs))
+        level = rng.choice(self._levels)
+        chosen = [rng.choice(self._first)]
+        while len(chosen) < self._steps:
+            at = rng.randrange(self._steps - BLOCK)
+            block = rng.choice(self._residuals)[at : at + BLOCK]
+            chosen += [{key: level[key] + residual[key] for key in self._keys} for residual in block]
         rows: Rows = {}
-        source, at = self._runs[0], 0
-        for number, step in enumerate(steps):
-            if number == 0 or (number - 1) % BLOCK == 0:
-                source, at = rng.choice(self._runs), rng.randrange(1, len(steps) - BLOCK + 1)
-            # The first step has noise of its own kind.
-            taken = steps[0] if number == 0 else steps[at + (number - 1) % BLOCK]
-            own = self._levels(source)
-            rows[step] = {
-                key: self._off_scale(key, self._course[key][number] + self._residual(key, source, taken) - own[key] + level[key])
-                for key in self._keys
-            }
-            self._agree(rows[step], step)
+        for step, (course, residual) in enumerate(zip(self._course, chosen, strict=False), start=1):
+            row = {key: self._off_scale(key, course[key] + residual[key]) for key in self._keys}
+            # What verl computes from other metrics is computed from them.
+            row["training/global_step"] = float(step)
+            row["perf/throughput"] = row["perf/total_num_tokens"] / row["perf/time_per_step"] / self._devices
+            rows[step] = row
         return rows
-
-    def _agree(self, row: dict[str, float], step: int) -> None:
-        """Let what verl computes from other metrics be computed from them."""
-        row["training/global_step"] = float(step)
-        row["perf/throughput"] = row["perf/total_num_tokens"] / row["perf/time_per_step"] / self._setting.devices
-
-    def _levels(self, rows: Rows) -> dict[str, float]:
-        return {key: statistics.fmean(self._residual(key, rows, step) for step in list(rows)[1:]) for key in self._keys}
-
-    def _residual(self, key: str, rows: Rows, step: int) -> float:
-        return self._on_scale(key, rows[step][key]) - self._course[key][step - 1]
 
     def _on_scale(self, key: str, value: float) -> float:
         return math.log(value) if self._is_scaled[key] else value
