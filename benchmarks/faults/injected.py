@@ -140,7 +140,7 @@ def idle_devices(rows: Rows, _: random.Random) -> None:
 def exploding_entropy(rows: Rows, _: random.Random) -> None:
     """Let the entropy grow without end, past a nat also where it begins near zero."""
     for step, row in rows.items():
-        row[ENTROPY] = max(row[ENTROPY] * math.exp(0.25 * step), 0.1 * step)
+        row[ENTROPY] = max(row[ENTROPY] * math.exp(0.25 * step), 0.02 * math.exp(0.33 * step))
 
 
 NAN, INF = math.nan, math.inf
