@@ -128,4 +128,4 @@ def test_every_check_that_is_made_by_default_is_explained() -> None:
     unexplained = {check.name for check in made if f"`{check.name}`" not in text}
 
     assert len(made) > 30
-    assert unexplained == {"logprob.reference"}, "that there is one is no limit"
+    assert unexplained == set()
