@@ -160,4 +160,7 @@ def _divides(name: str, size: int, count: int | None, what: str, rule: str) -> I
 def _shares(name: str, size: int, kv_heads: int | None, rule: str) -> Iterator[str]:
     if kv_heads is not None and kv_heads % size and size % kv_heads:
         fits = max(smaller for smaller in range(1, size) if kv_heads % smaller == 0 or smaller % kv_heads == 0)
-        yield f"{name}: {size} neither divides the {kv_heads} key-value heads of the model nor is a multiple; set {fits} [{rule}]"
+        yield (
+            f"{name}: {size} neither divides the {kv_heads} key-value heads of the model nor is a multiple of them; "
+            f"set {fits} [{rule}]"
+        )
