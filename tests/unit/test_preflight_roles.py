@@ -49,7 +49,8 @@ def test_router_settings_of_the_actor_alone_are_reported_with_both_values() -> N
     assert problems == (
         (
             "engine.transformer['moe_router_dtype']: 'fp32' for the actor and None for the reference (reference.transformer), "
-            f"so they compute other log-probs of one token; set both alike, or say why not: meant_differences={{{DTYPE!r}: '...'}} [A1]"
+            "so they compute other log-probs of one token; set both alike, or say why not: "
+            f"meant_differences={{{DTYPE!r}: '...'}} [A1]"
         ),
         (
             "engine.transformer['moe_router_load_balancing_type']: 'none' for the actor and None for the reference "

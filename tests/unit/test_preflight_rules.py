@@ -27,7 +27,6 @@ from pytest_ascend_e2e.recipe import (
     VeOmni,
     Vllm,
 )
-
 from tests.unit.test_preflight_config_rules import CASES
 
 ROOT = Path(__file__).parent.parent.parent
