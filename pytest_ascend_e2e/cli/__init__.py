@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = [words[0]] if words and words[0] in _COMMANDS else _COMMANDS
     parser = argparse.ArgumentParser(
         prog="ascend-e2e",
-        description="Look at devices, metrics, failures, baselines, history, reports and rules of end-to-end trainings on Ascend NPUs.",
+        description="Look at devices, metrics, failures, baselines, history, reports and rules of end-to-end trainings on NPUs.",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="command")
     modules = {name: importlib.import_module(f".{name.replace('-', '_')}", __package__) for name in asked}

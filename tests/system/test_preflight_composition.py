@@ -103,7 +103,7 @@ WRONG: Mapping[str, tuple[dict[str, object], str, str]] = {
     ),
 }
 
-# Values that verl's own dataclasses refuse, mostly in sections that its driver leaves to the workers; the part named, and the words.
+# Values that verl's own dataclasses refuse, mostly in sections that its driver leaves to the workers; the part, and the words.
 REFUSED: Mapping[str, tuple[Recipe, str, str]] = {
     "rollout": (
         recipe_with(overrides={f"{ROLLOUT}.trace.max_samples_per_step_per_worker": -1}),
