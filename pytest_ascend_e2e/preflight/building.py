@@ -8,12 +8,12 @@ Must not know: overrides, or who asked for them.
 from __future__ import annotations
 
 import contextlib
-import copy
 import importlib
 import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
 
 from . import stand_ins
@@ -27,12 +27,32 @@ _OF_THE_REFERENCE = {
     "log_prob_use_dynamic_bsz": "use_dynamic_bsz",
     "log_prob_max_token_len_per_gpu": "ppo_max_token_len_per_gpu",
 }
-# `validate_config` builds these two itself, the critic where there is one.
-_BUILT_BY_VALIDATION = (f"{_ROLES}.actor", "critic")
-# No trainer builds the first as a whole (verl's own YAML would not pass), and the second only where it is switched on.
-_NEVER_BUILT = ("global_profiler", "distillation")
-# Raised where a module of verl needs more of a library than its stand-in has: nothing is known then.
+# `validate_config` builds the first two itself, the critic where there is one; no trainer builds the last as a whole, and verl's
+# own YAML would not pass.
+_LEFT_OUT = (f"{_ROLES}.actor", "critic", "global_profiler")
+# Raised where a module of verl needs more of a library than its stand-in has: nothing is known then. The errors of a
+# configuration that lacks a key are of these kinds too, and of OmegaConf's own.
 _NOT_VERLS_WORD = (ImportError, AttributeError, NameError)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Words:
+    """What verl says of a configuration: each part that it refuses and why, and each that it could not be asked about."""
+
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    unasked: list[str] = field(default_factory=list)
+
+    def add(self, name: str, error: Exception | None) -> None:
+        """Note what came of one part."""
+        from omegaconf.errors import OmegaConfBaseException  # noqa: PLC0415  # only this child has it
+
+        if error is None:
+            return
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if isinstance(error, _NOT_VERLS_WORD) and not isinstance(error, OmegaConfBaseException):
+            self.unasked.append(f"{name}: {text}")
+        else:
+            self.refused.append((name, text))
 
 
 @final
@@ -56,31 +76,34 @@ class Builder:
         self._validate: Callable[..., None] = utils.validate_config
         self._needs_reference: Callable[[Any], bool] = roles.need_reference_policy
         self._needs_critic: Callable[[Any], bool] = roles.need_critic
-        self._known: dict[str, tuple[str, ...]] = {}
+        self._known: dict[str, Exception | None] = {}
 
-    def problems(self, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield, for each part of a resolved configuration that verl refuses, its name and verl's own words."""
+    def examine(self, config: Mapping[str, Any]) -> Words:
+        """Return what verl says of each part of a resolved configuration that it refuses, or that it could not be asked about."""
         from omegaconf import OmegaConf  # noqa: PLC0415  # only this child has it
 
-        whole = OmegaConf.create(copy.deepcopy(dict(config)))
-        needs_reference = needs_critic = False
+        words = Words()
+        needs_reference = False
         if _ROLES in config:
+            whole = OmegaConf.create(dict(config))
             with _silence():
                 needs_reference, needs_critic = bool(self._needs_reference(whole)), bool(self._needs_critic(whole))
-            refused = _refusals(lambda: self._validate(whole, needs_reference, needs_critic))
-            yield from (("validate_config", text) for text in refused)
-        left_out = {*_BUILT_BY_VALIDATION, *_NEVER_BUILT, *(() if needs_reference else (f"{_ROLES}.ref",))}
+            words.add("validate_config", _outcome(lambda: self._validate(whole, needs_reference, needs_critic)))
         for name, section in _sections(config):
-            if name not in left_out:
-                yield from ((name, text) for text in self._refusals_of(_as_built(name, section, config)))
+            is_dead = name == f"{_ROLES}.ref" and not needs_reference
+            # Distillation is built where it is switched on.
+            is_dead = is_dead or (name == "distillation" and not section.get("enabled"))
+            if not is_dead and name not in _LEFT_OUT:
+                words.add(name, self._outcome_of(_as_built(name, section, config)))
+        return words
 
-    def _refusals_of(self, section: Config) -> tuple[str, ...]:
+    def _outcome_of(self, section: Config) -> Exception | None:
         """Build one section, and one that is the same as of another case only once."""
         from omegaconf import OmegaConf  # noqa: PLC0415  # only this child has it
 
         key = json.dumps(section, sort_keys=True, default=str)
         if key not in self._known:
-            self._known[key] = tuple(_refusals(lambda: self._build(OmegaConf.create(section))))
+            self._known[key] = _outcome(lambda: self._build(OmegaConf.create(section)))
         return self._known[key]
 
 
@@ -102,22 +125,18 @@ def _as_built(name: str, section: Config, config: Mapping[str, Any]) -> Config:
     return {**renamed, "ppo_mini_batch_size": config[_ROLES]["actor"]["ppo_mini_batch_size"]}
 
 
-def _refusals(build: Callable[[], object]) -> Iterator[str]:
-    """Yield what verl says where it refuses to build something."""
+def _outcome(build: Callable[[], object]) -> Exception | None:
+    """Return what verl raised where it refuses to build something: the first cause, since Hydra wraps it."""
     try:
         with _silence():
             build()
-    except _NOT_VERLS_WORD:
-        return
     except Exception as error:  # noqa: BLE001  # verl refuses by whatever exception comes to hand
-        cause = _first_cause(error)
-        if not isinstance(cause, _NOT_VERLS_WORD):
-            yield f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+        return _first_cause(error)
+    return None
 
 
-def _first_cause(error: BaseException) -> BaseException:
-    """Return what a dataclass raised: Hydra wraps it."""
-    while error.__cause__ is not None:
+def _first_cause(error: Exception) -> Exception:
+    while isinstance(error.__cause__, Exception):
         error = error.__cause__
     return error
 

@@ -101,7 +101,7 @@ class Composer:
     bases: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def compose(self, name: str, arguments: Sequence[str]) -> dict[str, Any]:
-        """Return `{"config": mapping or None, "problems": [...]}` for one list of overrides."""
+        """Return `{"config": mapping or None, "problems": [...], "unasked": [...]}` for one list of overrides."""
         from hydra.errors import HydraException  # noqa: PLC0415  # only this child has it
         from omegaconf.errors import OmegaConfBaseException  # noqa: PLC0415  # as above
 
@@ -116,9 +116,11 @@ class Composer:
         except (HydraException, OmegaConfBaseException) as error:
             return {"config": None, "problems": [*problems, _other(error)]}
         problems += self._appended_problems(arguments, config)
-        if self.builder is not None and not problems:
-            problems = [{**_problem("", part, "refused"), "text": text} for part, text in self.builder.problems(config)]
-        return {"config": config, "problems": problems}
+        if self.builder is None or problems:
+            return {"config": config, "problems": problems}
+        words = self.builder.examine(config)
+        refused = [{**_problem("", part, "refused"), "text": text} for part, text in words.refused]
+        return {"config": config, "problems": refused, "unasked": words.unasked}
 
     def _key_problems(self, name: str, arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield every override whose key is not there, or is there although its mark appends it."""

@@ -79,13 +79,8 @@ def compose_cases(
     entries = answer["entries"]
     if len(entries) != len(cases):
         raise PreflightError(f"{python} -m {_MODULE}: {len(entries)} answers to {len(cases)} cases")
-    verl, unbuilt = str(answer["verl"]), _unbuilt(answer)
-    return tuple(_composition(entry, case, verl, unbuilt) for entry, case in zip(entries, cases, strict=True))
-
-
-def _unbuilt(answer: Mapping[str, Any]) -> str:
-    reason = " ".join(str(answer.get("unbuilt", "")).split())
-    return f"verl's own dataclasses and validate_config were not asked: verl {answer['verl']}: {reason}" if reason else ""
+    verl, reason = str(answer["verl"]), str(answer.get("unbuilt", ""))
+    return tuple(_composition(entry, case, verl, reason) for entry, case in zip(entries, cases, strict=True))
 
 
 def _ask(request: str, deadline: Deadline, python: str, environment: Mapping[str, str] | None) -> dict[str, Any]:
@@ -133,9 +128,15 @@ def _run(command: Sequence[str], given: bytes, limit_s: float, environment: Mapp
     return child.returncode, stdout, stderr
 
 
-def _composition(entry: Mapping[str, Any], case: Request, verl: str, unbuilt: str) -> Composition:
+def _composition(entry: Mapping[str, Any], case: Request, verl: str, reason: str) -> Composition:
     problems = tuple(_sentence(problem, case.origins.get(problem["argument"], ""), verl) for problem in entry["problems"])
-    return Composition(is_checked=True, verl=verl, config=entry["config"], problems=problems, unbuilt=unbuilt)
+    return Composition(is_checked=True, verl=verl, config=entry["config"], problems=problems, unbuilt=_unbuilt(entry, verl, reason))
+
+
+def _unbuilt(entry: Mapping[str, Any], verl: str, reason: str) -> str:
+    unasked = [reason] if reason else entry.get("unasked", ())
+    text = " ".join("; ".join(unasked).split())
+    return f"verl {verl} could not be asked about all of this configuration: {text}" if text else ""
 
 
 def _sentence(problem: Mapping[str, Any], asked_by: str, verl: str) -> str:
