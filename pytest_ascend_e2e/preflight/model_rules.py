@@ -32,7 +32,7 @@ def model_findings(recipe: Recipe | SFT, facts: ModelFacts, values: Values) -> I
     key = "actor_rollout_ref.actor.megatron.dynamic_context_parallel"
     if facts.has_vision and values.get(key) is True:
         yield Finding(rule="M20", text=f"{values.said(key)} is for language models only, and this one has images; leave it out")
-    if recipe.rollout.name == "vllm" and recipe.trainer is None and values.number(f"{MODEL}.lora_rank") is None:
+    if recipe.rollout.name == "vllm" and recipe.trainer is None and not values.number(f"{MODEL}.lora_rank"):
         yield from _bucket(recipe, facts, values)
 
 
