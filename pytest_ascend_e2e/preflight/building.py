@@ -27,9 +27,10 @@ _OF_THE_REFERENCE = {
     "log_prob_use_dynamic_bsz": "use_dynamic_bsz",
     "log_prob_max_token_len_per_gpu": "ppo_max_token_len_per_gpu",
 }
-# `validate_config` builds the first two itself, the critic where there is one; no trainer builds the last as a whole, and verl's
-# own YAML would not pass.
-_LEFT_OUT = (f"{_ROLES}.actor", "critic", "global_profiler")
+# What verl builds besides actor and critic, which `validate_config` builds itself: in the trainers of reinforcement learning, and
+# in those of fine-tuning. Other sections with a `_target_` are never built, and not all of them could be.
+_SECTIONS = (f"{_ROLES}.ref", f"{_ROLES}.rollout", f"{_ROLES}.model", "distillation")
+_TUNING_SECTIONS = ("model", "engine", "optim", "checkpoint", "profiler")
 # Raised where a module of verl needs more of a library than its stand-in has: nothing is known then. The errors of a
 # configuration that lacks a key are of these kinds too, and of OmegaConf's own.
 _NOT_VERLS_WORD = (ImportError, AttributeError, NameError)
@@ -89,11 +90,12 @@ class Builder:
             with _silence():
                 needs_reference, needs_critic = bool(self._needs_reference(whole)), bool(self._needs_critic(whole))
             words.add("validate_config", _outcome(lambda: self._validate(whole, needs_reference, needs_critic)))
-        for name, section in _sections(config):
+        for name in _SECTIONS if _ROLES in config else _TUNING_SECTIONS:
+            section = _section(config, name)
             is_dead = name == f"{_ROLES}.ref" and not needs_reference
             # Distillation is built where it is switched on.
             is_dead = is_dead or (name == "distillation" and not section.get("enabled"))
-            if not is_dead and name not in _LEFT_OUT:
+            if section and not is_dead:
                 words.add(name, self._outcome_of(_as_built(name, section, config)))
         return words
 
@@ -107,15 +109,12 @@ class Builder:
         return self._known[key]
 
 
-def _sections(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Config]]:
-    """Yield the outermost sections that verl builds as dataclasses, by their dotted names."""
-    for key, value in node.items():
-        if not isinstance(value, dict):
-            continue
-        if str(value.get("_target_", "")).startswith("verl."):
-            yield f"{prefix}{key}", value
-        else:
-            yield from _sections(value, f"{prefix}{key}.")
+def _section(config: Mapping[str, Any], name: str) -> Config:
+    """Return a section by its dotted name, empty where there is none."""
+    node: Any = config
+    for part in name.split("."):
+        node = node.get(part) if isinstance(node, dict) else None
+    return node if isinstance(node, dict) else {}
 
 
 def _as_built(name: str, section: Config, config: Mapping[str, Any]) -> Config:

@@ -20,6 +20,8 @@ LIBRARIES = frozenset(
         "tensordict", "torch", "torch_npu", "torchdata", "torchvision", "transfer_queue", "transformers", "vllm",
     }
 )  # fmt: skip
+# verl's own module that asks the installed vLLM for its largest LoRA rank, which rule R12 knows.
+_ROLLOUT = "verl.workers.rollout.vllm_rollout"
 # No version is older than what a module asks for.
 _VERSION = "999.0.0"
 
@@ -79,7 +81,8 @@ class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None) -> ModuleSpec | None:  # noqa: ARG002  # the signature is Python's
         """Return a spec for a module of one of the libraries, None for every other."""
-        return ModuleSpec(fullname, self, is_package=True) if fullname.partition(".")[0] in LIBRARIES else None
+        is_one = fullname.partition(".")[0] in LIBRARIES or f"{fullname}.".startswith(f"{_ROLLOUT}.")
+        return ModuleSpec(fullname, self, is_package=True) if is_one else None
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """Return an empty module."""
