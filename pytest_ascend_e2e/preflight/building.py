@@ -29,7 +29,8 @@ _OF_THE_REFERENCE = {
 }
 # What verl builds besides actor and critic, which `validate_config` builds itself: in the trainers of reinforcement learning, and
 # in those of fine-tuning. Other sections with a `_target_` are never built, and not all of them could be.
-_SECTIONS = (f"{_ROLES}.ref", f"{_ROLES}.rollout", f"{_ROLES}.model", "distillation")
+_HYBRID = "trainer.v1.separate_async.hybrid_rollout"
+_SECTIONS = (f"{_ROLES}.ref", f"{_ROLES}.rollout", f"{_ROLES}.model", "distillation", _HYBRID)
 _TUNING_SECTIONS = ("model", "engine", "optim", "checkpoint", "profiler")
 # Raised where a module of verl needs more of a library than its stand-in has: nothing is known then. The errors of a
 # configuration that lacks a key are of these kinds too, and of OmegaConf's own.
