@@ -274,6 +274,27 @@ def test_a_child_that_hangs_is_ended_at_the_deadline(tmp_path: Path) -> None:
         compose_cases(ONE, deadline=deadline(0.5), python=child_that(tmp_path, "exec sleep 60"))
 
 
+@pytest.mark.parametrize(
+    ("reason", "unasked", "text"),
+    [
+        ("RuntimeError: no torch", [], "RuntimeError: no torch"),
+        (
+            "",
+            ["validate_config: ImportError: no vllm", "distillation: NameError: x"],
+            "validate_config: ImportError: no vllm; distillation: NameError: x",
+        ),
+    ],
+)
+def test_what_verl_could_not_be_asked_about_is_said(tmp_path: Path, reason: str, unasked: list[str], text: str) -> None:
+    entry = {"config": {}, "problems": [], "unasked": unasked}
+    answer = json.dumps({"verl": "1", "entries": [entry], "unbuilt": reason})
+
+    (composition,) = compose_cases(ONE, deadline=deadline(), python=child_that(tmp_path, f"echo '{answer}'"))
+
+    assert composition.unbuilt == f"verl 1 could not be asked about all of this configuration: {text}"
+    assert composition.problems == ()
+
+
 def test_what_a_child_forked_ends_with_it(tmp_path: Path) -> None:
     python = child_that(tmp_path, f"sleep 60 & echo $! > {tmp_path}/pid; wait")
 
