@@ -1,8 +1,8 @@
-"""The child of a preflight: composes verl's configuration with Hydra, as verl's trainers would, and says what is wrong.
+"""The child of a preflight: composes verl's configuration with Hydra, as verl's trainers would, builds it, and says what is wrong.
 
 Run as `python -m pytest_ascend_e2e.preflight.compose`: on stdin a JSON list of cases, each the name of one of verl's configurations
-and a list of overrides (`{"config": ..., "overrides": [...]}`), on stdout one JSON object. It finds
-verl's configuration without importing verl, so that neither torch nor ray is loaded. Must not know: recipes.
+and a list of overrides (`{"config": ..., "overrides": [...]}`), on stdout one JSON object. Neither torch nor ray is loaded: it
+finds verl's YAML without importing verl, and its dataclasses with stand-ins for what is heavy. Must not know: recipes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeAlias
 
+from .building import Builder
 from .dataclass_fields import DataclassFields
 
 CONFIG_NAME = "ppo_trainer"
@@ -49,10 +50,19 @@ def compose_all(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     directory = root / "trainer" / "config"
     if not (directory / f"{CONFIG_NAME}.yaml").is_file():
         return {"missing": f"{directory / CONFIG_NAME}.yaml", "python": sys.executable}
-    composer = Composer(fields=DataclassFields(root))
+    builder, unbuilt = _builder()
+    composer = Composer(fields=DataclassFields(root), builder=builder)
     with initialize_config_dir(version_base=None, config_dir=str(directory)):
         entries = _entries(composer, cases)
-    return {"verl": _version(), "entries": entries}
+    return {"verl": _version(), "entries": entries, "unbuilt": unbuilt}
+
+
+def _builder() -> tuple[Builder | None, str]:
+    """Return what builds verl's dataclasses, or None and why this verl cannot be asked."""
+    try:
+        return Builder(), ""
+    except Exception as error:  # noqa: BLE001  # another version of verl may need more of a library than a stand-in has
+        return None, f"{type(error).__name__}: {error}"
 
 
 def _entries(composer: Composer, cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -80,17 +90,18 @@ def _version() -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Composer:
-    """Composes lists of overrides; keeps the configuration without overrides, by the groups chosen.
+    """Composes lists of overrides, and builds what can be composed whole; keeps the configuration without overrides, by the groups.
 
     What Hydra reads from files is the same for all lists that choose the same groups, and takes most of its time: a list's other
     overrides are applied to a copy.
     """
 
     fields: DataclassFields
+    builder: Builder | None = None
     bases: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def compose(self, name: str, arguments: Sequence[str]) -> dict[str, Any]:
-        """Return `{"config": mapping or None, "problems": [...]}` for one list of overrides."""
+        """Return `{"config": mapping or None, "problems": [...], "unasked": [...]}` for one list of overrides."""
         from hydra.errors import HydraException  # noqa: PLC0415  # only this child has it
         from omegaconf.errors import OmegaConfBaseException  # noqa: PLC0415  # as above
 
@@ -105,7 +116,11 @@ class Composer:
         except (HydraException, OmegaConfBaseException) as error:
             return {"config": None, "problems": [*problems, _other(error)]}
         problems += self._appended_problems(arguments, config)
-        return {"config": config, "problems": problems}
+        if self.builder is None or problems:
+            return {"config": config, "problems": problems}
+        words = self.builder.examine(config)
+        refused = [{**_problem("", part, "refused"), "text": text} for part, text in words.refused]
+        return {"config": config, "problems": refused, "unasked": words.unasked}
 
     def _key_problems(self, name: str, arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield every override whose key is not there, or is there although its mark appends it."""

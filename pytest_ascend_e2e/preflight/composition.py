@@ -6,6 +6,8 @@ Must not know: Hydra (only the child has it), or whether a problem ends a run.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -43,7 +45,8 @@ class Composition:
     """What verl's own composition made of one list of overrides.
 
     `is_checked` is False where verl is not installed, and `reason` says so; `config` is the resolved configuration, None where it
-    could not be composed; with problems, it is the configuration without the overrides that have them.
+    could not be composed; with problems, it is the configuration without the overrides that have them. `unbuilt` says why verl's
+    dataclasses could not be asked, empty where they were.
     """
 
     is_checked: bool
@@ -51,6 +54,7 @@ class Composition:
     verl: str = ""
     config: Mapping[str, Any] | None = None
     problems: tuple[str, ...] = ()
+    unbuilt: str = ""
 
 
 def compose_cases(
@@ -75,40 +79,64 @@ def compose_cases(
     entries = answer["entries"]
     if len(entries) != len(cases):
         raise PreflightError(f"{python} -m {_MODULE}: {len(entries)} answers to {len(cases)} cases")
-    return tuple(_composition(entry, case, str(answer["verl"])) for entry, case in zip(entries, cases, strict=True))
+    verl, reason = str(answer["verl"]), str(answer.get("unbuilt", ""))
+    return tuple(_composition(entry, case, verl, reason) for entry, case in zip(entries, cases, strict=True))
 
 
 def _ask(request: str, deadline: Deadline, python: str, environment: Mapping[str, str] | None) -> dict[str, Any]:
     command = [python, "-m", _MODULE]
     shown = " ".join(command)
     try:
-        child = subprocess.run(
-            command,
-            input=request.encode(),
-            capture_output=True,
-            timeout=max(deadline.remaining_s(), 0.001),
-            check=False,
-            env=None if environment is None else dict(environment),
-        )
+        status, stdout, stderr = _run(command, request.encode(), max(deadline.remaining_s(), 0.001), environment)
     except subprocess.TimeoutExpired as error:
         raise PreflightError(f"{shown}: not done after {deadline.limit_s:g} s ({deadline.name}); it was ended") from error
     except OSError as error:
         raise PreflightError(f"{shown}: could not be started: {error}") from error
-    if child.returncode != 0:
-        tail = child.stderr.decode(errors="replace").strip().splitlines()[-_TAIL_LINES:]
-        raise PreflightError(f"{shown}: ended with status {child.returncode}: {' | '.join(tail) or 'it said nothing'}")
+    if status != 0:
+        tail = stderr.decode(errors="replace").strip().splitlines()[-_TAIL_LINES:]
+        raise PreflightError(f"{shown}: ended with status {status}: {' | '.join(tail) or 'it said nothing'}")
     try:
-        answer = json.loads(child.stdout.decode(errors="replace").strip().rpartition("\n")[2])
+        answer = json.loads(stdout.decode(errors="replace").strip().rpartition("\n")[2])
     except ValueError as error:
-        raise PreflightError(f"{shown}: answered no JSON: {child.stdout[:200]!r}") from error
+        raise PreflightError(f"{shown}: answered no JSON: {stdout[:200]!r}") from error
     if not isinstance(answer, dict) or not ({"missing", "entries"} & answer.keys()):
         raise PreflightError(f"{shown}: answered {answer!r:.200}; expected what is missing, or an entry for each case")
     return answer
 
 
-def _composition(entry: Mapping[str, Any], case: Request, verl: str) -> Composition:
+def _run(command: Sequence[str], given: bytes, limit_s: float, environment: Mapping[str, str] | None) -> tuple[int, bytes, bytes]:
+    """Run the child in a session of its own, so that the processes it forked end with it, and return status and output.
+
+    Raises:
+        subprocess.TimeoutExpired: it was not done in time, and was ended.
+        OSError: it could not be started.
+    """
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=None if environment is None else dict(environment),
+        start_new_session=True,
+    ) as child:
+        try:
+            stdout, stderr = child.communicate(given, timeout=limit_s)
+        except BaseException:
+            # The group is there as long as its first process was not waited for.
+            os.killpg(child.pid, signal.SIGKILL)
+            raise
+    return child.returncode, stdout, stderr
+
+
+def _composition(entry: Mapping[str, Any], case: Request, verl: str, reason: str) -> Composition:
     problems = tuple(_sentence(problem, case.origins.get(problem["argument"], ""), verl) for problem in entry["problems"])
-    return Composition(is_checked=True, verl=verl, config=entry["config"], problems=problems)
+    return Composition(is_checked=True, verl=verl, config=entry["config"], problems=problems, unbuilt=_unbuilt(entry, verl, reason))
+
+
+def _unbuilt(entry: Mapping[str, Any], verl: str, reason: str) -> str:
+    unasked = [reason] if reason else entry.get("unasked", ())
+    text = " ".join("; ".join(unasked).split())
+    return f"verl {verl} could not be asked about all of this configuration: {text}" if text else ""
 
 
 def _sentence(problem: Mapping[str, Any], asked_by: str, verl: str) -> str:
@@ -127,4 +155,6 @@ def _sentence(problem: Mapping[str, Any], asked_by: str, verl: str) -> str:
         advice = f"the nearest it has: {nearest}" if nearest else "leave it out"
         return f"{origin}: verl {verl} builds a dataclass there, which has no field for +{key}; {advice} [K8]"
     text = " ".join(str(problem.get("text", "")).split())
+    if kind == "refused":
+        return f"{key}: verl {verl} refuses this configuration: {text} [K24]"
     return f"{origin}: verl {verl} cannot compose this: {text}"

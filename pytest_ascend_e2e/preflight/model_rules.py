@@ -32,7 +32,7 @@ def model_findings(recipe: Recipe | SFT, facts: ModelFacts, values: Values) -> I
     key = "actor_rollout_ref.actor.megatron.dynamic_context_parallel"
     if facts.has_vision and values.get(key) is True:
         yield Finding(rule="M20", text=f"{values.said(key)} is for language models only, and this one has images; leave it out")
-    if recipe.rollout.name == "vllm" and recipe.trainer is None and values.number(f"{MODEL}.lora_rank") is None:
+    if recipe.rollout.name == "vllm" and recipe.trainer is None and not values.number(f"{MODEL}.lora_rank"):
         yield from _bucket(recipe, facts, values)
 
 
@@ -160,4 +160,7 @@ def _divides(name: str, size: int, count: int | None, what: str, rule: str) -> I
 def _shares(name: str, size: int, kv_heads: int | None, rule: str) -> Iterator[str]:
     if kv_heads is not None and kv_heads % size and size % kv_heads:
         fits = max(smaller for smaller in range(1, size) if kv_heads % smaller == 0 or smaller % kv_heads == 0)
-        yield f"{name}: {size} neither divides the {kv_heads} key-value heads of the model nor is a multiple; set {fits} [{rule}]"
+        yield (
+            f"{name}: {size} neither divides the {kv_heads} key-value heads of the model nor is a multiple of them; "
+            f"set {fits} [{rule}]"
+        )

@@ -69,7 +69,7 @@ class Plan:
         return replace(
             self,
             problems=_united(self.problems, composition.problems, _texts(found, is_error=True)),
-            warnings=_united(self.warnings, _texts(found, is_error=False)),
+            warnings=_united(self.warnings, _texts(found, is_error=False), [composition.unbuilt] if composition.unbuilt else []),
             composed=not composition.problems,
             config=composition.config,
         )

@@ -39,7 +39,7 @@ def _registered(values: Values) -> Iterator[Finding]:
 def _unread(values: Values) -> Iterator[Finding]:
     for key, origin in values.origins.items():
         for start, (rule, instead) in _UNREAD.items():
-            if origin.startswith("overrides") and (key == start or key.startswith(f"{start}.")):
+            if origin.startswith(("overrides", "extra")) and (key == start or key.startswith(f"{start}.")):
                 yield Finding(rule=rule, text=f"{origin}: verl's trainer never reads {key}: {instead}", is_error=False)
 
 

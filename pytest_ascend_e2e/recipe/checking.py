@@ -72,8 +72,8 @@ class FieldChecks:
 
     def reasons(self, name: str, value: object) -> None:
         """Accept a mapping from text keys to a reason for each."""
-        is_mapping = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
-        if not is_mapping or not all(isinstance(reason, str) and reason.strip() for reason in value.values()):
+        pairs = value.items() if isinstance(value, Mapping) else [(None, None)]
+        if not all(isinstance(key, str) and isinstance(reason, str) and reason.strip() for key, reason in pairs):
             self.refuse(name, value, "expected a reason for each name, such as {'rollout.dtype': 'the rollout is quantized'}")
 
 

@@ -74,7 +74,12 @@ BAD_CONFIGURATIONS: tuple[BadConfiguration, ...] = (
     bad("experts split as TP is", "M2", "engine.etp is not set", {"model": MIXTURE, "engine": Megatron(tp=2, pp=2, ep=8)}),
     bad("TP 3, dynamic batches", "M1", "engine", {"engine": Megatron(tp=3, etp=1), "use_dynamic_bsz": True}),
     bad("a virtual pipeline without a pipeline", "M3", "engine.vpp", {"engine": Megatron(vpp=2)}),
-    bad("mini-batch above the batch, dynamic batches", "B2", "ppo_mini_batch_size", {"ppo_mini_batch_size": 128, "use_dynamic_bsz": True}),
+    bad(
+        "mini-batch above the batch, dynamic batches",
+        "B2",
+        "ppo_mini_batch_size",
+        {"ppo_mini_batch_size": 128, "use_dynamic_bsz": True},
+    ),
     bad("sequences split with their padding", "F3", "engine.sp", {"engine": FSDP2(sp=2), "use_remove_padding": False}),
     bad(
         "sequences split with their padding, in the session",
@@ -122,7 +127,9 @@ BAD_CONFIGURATIONS: tuple[BadConfiguration, ...] = (
         {"engine": Megatron(tp=2), "overrides": {f"{MEGATRON}.use_mbridge": False}},
     ),
     bad("a mini-batch that does not divide over dp", "B3", "ppo_mini_batch_size", {"ppo_mini_batch_size": 6}),
-    bad("the reward model of older versions", "K9", overridden("reward_model.enable"), {"overrides": {"reward_model.enable": True}}),
+    bad(
+        "the reward model of older versions", "K9", overridden("reward_model.enable"), {"overrides": {"reward_model.enable": True}}
+    ),
     bad(
         "the reward manager of older versions",
         "K9",
@@ -183,4 +190,4 @@ BAD_CONFIGURATIONS: tuple[BadConfiguration, ...] = (
         changes={f"{ACTOR}.ulysses_sequence_parallel_size": 2},
         accepted=False,
     ),
-)  # fmt: skip
+)

@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import json
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pytest_ascend_e2e.preflight import Composition, Request, compose_cases, jud
 from pytest_ascend_e2e.preflight.compose import compose_all
 from pytest_ascend_e2e.recipe import DAPO, FSDP, FSDP2, GRPO, GSPO, PPO, Megatron, Recipe, Sglang, Vllm
 from pytest_ascend_e2e.recipe.overrides import is_free
+from tests.fakes.bad_configurations import BAD_CONFIGURATIONS
 
 # One child composes for all of them.
 pytestmark = pytest.mark.xdist_group("composition")
@@ -101,12 +103,37 @@ WRONG: Mapping[str, tuple[dict[str, object], str, str]] = {
     ),
 }
 
+# Values that verl's own dataclasses refuse, mostly in sections that its driver leaves to the workers; the part, and the words.
+REFUSED: Mapping[str, tuple[Recipe, str, str]] = {
+    "rollout": (
+        recipe_with(overrides={f"{ROLLOUT}.trace.max_samples_per_step_per_worker": -1}),
+        ROLLOUT,
+        "ValueError: `max_samples_per_step_per_worker` must be a non-negative integer or null.",
+    ),
+    "reference": (
+        recipe_with(
+            algorithm=GRPO(use_kl_loss=True),
+            engine=Megatron(),
+            overrides={"actor_rollout_ref.ref.megatron.router_replay.mode": "R4"},
+        ),
+        "actor_rollout_ref.ref",
+        "ValueError: Invalid router_replay mode: R4.",
+    ),
+    "actor": (
+        recipe_with(engine=FSDP(), overrides={"actor_rollout_ref.actor.optim.lr_scheduler_type": "linear"}),
+        "validate_config",
+        "AssertionError",
+    ),
+}
+
 
 @functools.cache
 def compositions() -> Mapping[str, Composition]:
     """Compose everything this module asks about, in one child."""
     plans = {name: judge(recipe, 8).request for name, recipe in EVERY_KIND.items()}
     plans |= {name: judge(recipe_with(overrides=overrides), 8).request for name, (overrides, _, _) in WRONG.items()}
+    plans |= {f"refused {name}": judge(recipe, 8).request for name, (recipe, _, _) in REFUSED.items()}
+    plans |= {one.name: judge(one.recipe(), one.devices).request for one in BAD_CONFIGURATIONS if one.is_composed}
     plans["megatron alone"] = Request(config_name="ppo_trainer", arguments=("model_engine=megatron",))
     plans["two mistakes"] = judge(recipe_with(overrides={"data.a": 1, "trainer.b": 2}), 8).request
     return dict(zip(plans, compose_cases(list(plans.values()), deadline=deadline()), strict=True))
@@ -133,6 +160,33 @@ def test_a_wrong_override_is_told_with_what_to_do(name: str) -> None:
 
     _, origin, said = WRONG[name]
     assert problem.startswith(f"{origin}: verl {composition.verl} {said}")
+
+
+@needs_verl
+@pytest.mark.parametrize(
+    ("name", "named", "rule"), [(one.name, one.named, one.rule) for one in BAD_CONFIGURATIONS if one.is_composed]
+)
+def test_a_bad_configuration_that_verl_alone_can_tell_is_found(name: str, named: str, rule: str) -> None:
+    (problem,) = compositions()[name].problems
+
+    assert problem.startswith(f"{named}: ")
+    assert problem.endswith({"K7": "[K7]", "K8": "[K8]"}[rule])
+
+
+@needs_verl
+@pytest.mark.parametrize("part", REFUSED)
+def test_what_verls_own_dataclasses_refuse_is_told_with_the_part_and_verls_words(part: str) -> None:
+    composition = compositions()[f"refused {part}"]
+
+    _, named, words = REFUSED[part]
+    (problem,) = composition.problems
+    assert problem.startswith(f"{named}: verl {composition.verl} refuses this configuration: {words}")
+    assert problem.endswith("[K24]")
+
+
+@needs_verl
+def test_every_configuration_of_this_verl_could_be_built() -> None:
+    assert {composition.unbuilt for composition in compositions().values()} == {""}
 
 
 @needs_verl
@@ -218,6 +272,40 @@ def test_a_child_that_fails_is_one_clear_error(tmp_path: Path, does: str, text: 
 def test_a_child_that_hangs_is_ended_at_the_deadline(tmp_path: Path) -> None:
     with pytest.raises(PreflightError, match=r"not done after 0.5 s \(composition\); it was ended"):
         compose_cases(ONE, deadline=deadline(0.5), python=child_that(tmp_path, "exec sleep 60"))
+
+
+@pytest.mark.parametrize(
+    ("reason", "unasked", "text"),
+    [
+        ("RuntimeError: no torch", [], "RuntimeError: no torch"),
+        (
+            "",
+            ["validate_config: ImportError: no vllm", "distillation: NameError: x"],
+            "validate_config: ImportError: no vllm; distillation: NameError: x",
+        ),
+    ],
+)
+def test_what_verl_could_not_be_asked_about_is_said(tmp_path: Path, reason: str, unasked: list[str], text: str) -> None:
+    entry = {"config": {}, "problems": [], "unasked": unasked}
+    answer = json.dumps({"verl": "1", "entries": [entry], "unbuilt": reason})
+
+    (composition,) = compose_cases(ONE, deadline=deadline(), python=child_that(tmp_path, f"echo '{answer}'"))
+
+    assert composition.unbuilt == f"verl 1 could not be asked about all of this configuration: {text}"
+    assert composition.problems == ()
+
+
+def test_what_a_child_forked_ends_with_it(tmp_path: Path) -> None:
+    python = child_that(tmp_path, f"sleep 60 & echo $! > {tmp_path}/pid; wait")
+
+    with pytest.raises(PreflightError, match="it was ended"):
+        compose_cases(ONE, deadline=deadline(1), python=python)
+
+    process = Path("/proc") / (tmp_path / "pid").read_text().strip()
+    waiting = deadline(30)
+    while process.exists() and "State:\tZ" not in (process / "status").read_text():
+        assert waiting.remaining_s() > 0, f"{process} is still there"
+        time.sleep(0.01)
 
 
 def test_an_interpreter_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -105,6 +105,16 @@ def test_a_problem_of_the_composition_is_a_problem_of_the_plan() -> None:
 
 
 def test_a_composition_that_could_not_be_checked_is_said_plainly() -> None:
-    plan = judge(recipe_with(), 4).with_composition(Composition(is_checked=False, reason="composition was not checked: no verl"))
+    plan = judge(recipe_with(model="some/model"), 4).with_composition(
+        Composition(is_checked=False, reason="composition was not checked: no verl")
+    )
 
     assert (plan.composed, plan.is_sound, plan.warnings) == (None, True, ("composition was not checked: no verl",))
+
+
+def test_dataclasses_that_could_not_be_asked_are_said_plainly() -> None:
+    plan = judge(recipe_with(model="some/model"), 4).with_composition(
+        Composition(is_checked=True, config={"a": 1}, unbuilt="verl's own dataclasses were not asked: no torch")
+    )
+
+    assert (plan.composed, plan.is_sound, plan.warnings) == (True, True, ("verl's own dataclasses were not asked: no torch",))

@@ -12,10 +12,22 @@ import pytest
 from pytest_ascend_e2e.errors import RecipeError
 from pytest_ascend_e2e.preflight import Composition, all_rules, judge, rules_table
 from pytest_ascend_e2e.recipe import (
-    DAPO, FSDP, FSDP2, GRPO, PPO, SFT, FSDPTurbo, Lora, Megatron, Recipe, SeparateAsync, Sglang, VeOmni, Vllm,
-)  # fmt: skip
-
-from .test_preflight_config_rules import CASES
+    DAPO,
+    FSDP,
+    FSDP2,
+    GRPO,
+    PPO,
+    SFT,
+    FSDPTurbo,
+    Lora,
+    Megatron,
+    Recipe,
+    SeparateAsync,
+    Sglang,
+    VeOmni,
+    Vllm,
+)
+from tests.unit.test_preflight_config_rules import CASES
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "rules.md"
@@ -73,7 +85,13 @@ def said(
 # The rule; what it does not take; the field or override that is named; what it takes. Then whatever else the case needs.
 RULES: tuple[tuple[str, Fields, str, Fields, dict[str, Any]], ...] = (
     ("M1", {"engine": Megatron(tp=3, etp=1)}, "engine", {"engine": Megatron(tp=2)}, {}),
-    ("M2", {"engine": Megatron(tp=2, pp=2, ep=8)}, "engine.etp", {"engine": Megatron(tp=2, pp=2, ep=8, etp=1)}, {"devices": 16, "config": EXPERTS}),
+    (
+        "M2",
+        {"engine": Megatron(tp=2, pp=2, ep=8)},
+        "engine.etp",
+        {"engine": Megatron(tp=2, pp=2, ep=8, etp=1)},
+        {"devices": 16, "config": EXPERTS},
+    ),
     ("M3", {"engine": Megatron(vpp=2)}, "engine.vpp", {"engine": Megatron(pp=2, vpp=2)}, {}),
     ("M3", {"engine": Megatron(vpp=1)}, "engine.vpp", {"engine": Megatron()}, {}),
     ("M6", {"engine": Megatron(tp=3)}, "engine.tp", {"engine": Megatron(tp=4)}, {"devices": 12}),
@@ -84,7 +102,13 @@ RULES: tuple[tuple[str, Fields, str, Fields, dict[str, Any]], ...] = (
     ("M10", {"engine": Megatron(tp=4)}, "engine.tp", {"engine": Megatron(tp=2)}, {"config": GATED}),
     ("M10", {"engine": Megatron(cp=2)}, "engine.cp", {"engine": Megatron()}, {"config": GATED}),
     ("M12", {"engine": Megatron(sequence_parallel=True)}, "engine.sequence_parallel", {"engine": Megatron()}, {}),
-    ("M13", {"engine": Megatron(dtype="fp8")}, "engine.dtype", {"engine": Megatron(dtype="float16"), "rollout": Vllm(n=4, dtype="float16")}, {}),
+    (
+        "M13",
+        {"engine": Megatron(dtype="fp8")},
+        "engine.dtype",
+        {"engine": Megatron(dtype="float16"), "rollout": Vllm(n=4, dtype="float16")},
+        {},
+    ),
     (
         "M13",
         {"engine": Megatron(), "overrides": {f"{MEGATRON}.use_mbridge": False}},
@@ -100,7 +124,13 @@ RULES: tuple[tuple[str, Fields, str, Fields, dict[str, Any]], ...] = (
         {"algorithm": REFERENCE, "engine": Megatron(tp=2), "reference": Megatron(tp=2)},
         {},
     ),
-    ("M16", {"engine": Megatron(pp=2, vpp=2), "ppo_mini_batch_size": 1, "rollout": Vllm(n=12)}, "engine.vpp", {"engine": Megatron(pp=2, vpp=2)}, {}),
+    (
+        "M16",
+        {"engine": Megatron(pp=2, vpp=2), "ppo_mini_batch_size": 1, "rollout": Vllm(n=12)},
+        "engine.vpp",
+        {"engine": Megatron(pp=2, vpp=2)},
+        {},
+    ),
     (
         "M16",
         {"engine": Megatron(pp=4, vpp=2), "ppo_mini_batch_size": 1, "use_dynamic_bsz": True},
@@ -117,7 +147,10 @@ RULES: tuple[tuple[str, Fields, str, Fields, dict[str, Any]], ...] = (
     ),
     (
         "M20",
-        {"engine": Megatron(), "overrides": {f"{MEGATRON}.dynamic_context_parallel": True, f"{MEGATRON}.max_seqlen_per_dp_cp_rank": 64}},
+        {
+            "engine": Megatron(),
+            "overrides": {f"{MEGATRON}.dynamic_context_parallel": True, f"{MEGATRON}.max_seqlen_per_dp_cp_rank": 64},
+        },
         f"overrides['{MEGATRON}.dynamic_context_parallel']",
         {"engine": Megatron(), "overrides": {f"{MEGATRON}.dynamic_context_parallel": False}},
         {"config": VISION},
@@ -126,7 +159,13 @@ RULES: tuple[tuple[str, Fields, str, Fields, dict[str, Any]], ...] = (
     ("F3", {"engine": FSDP2(sp=2), "use_remove_padding": False}, "engine.sp", {"engine": FSDP2(sp=2)}, {}),
     ("F4", {"engine": FSDP2(sp=3)}, "engine.sp", {"engine": FSDP2(sp=4)}, {"devices": 12}),
     ("F5", {"engine": FSDP2(fsdp_size=3)}, "engine.fsdp_size", {"engine": FSDP2(fsdp_size=4)}, {}),
-    ("F7", {"engine": FSDP2(offload_policy=True, offload=True)}, "engine.offload_policy", {"engine": FSDP2(offload_policy=True)}, {}),
+    (
+        "F7",
+        {"engine": FSDP2(offload_policy=True, offload=True)},
+        "engine.offload_policy",
+        {"engine": FSDP2(offload_policy=True)},
+        {},
+    ),
     ("F8", {"engine": FSDPTurbo(sp=2)}, "engine.sp", {"engine": FSDPTurbo(ulysses=2)}, {}),
     ("F8", {"engine": FSDPTurbo(fully_shard=3, ulysses=2)}, "engine", {"engine": FSDPTurbo(fully_shard=4, ulysses=2)}, {}),
     ("F9", {"engine": VeOmni(sp=2, fsdp_size=3)}, "engine.fsdp_size", {"engine": VeOmni(sp=2, fsdp_size=2)}, {}),
@@ -166,7 +205,13 @@ RULES: tuple[tuple[str, Fields, str, Fields, dict[str, Any]], ...] = (
         {"trainer": SeparateAsync(rollout_devices=4, parameter_sync_step=2), "ppo_mini_batch_size": 24},
         {},
     ),
-    ("B11", {"train_batch_size": 24, "ppo_mini_batch_size": 16}, "train_batch_size", {"train_batch_size": 32, "ppo_mini_batch_size": 16}, {}),
+    (
+        "B11",
+        {"train_batch_size": 24, "ppo_mini_batch_size": 16},
+        "train_batch_size",
+        {"train_batch_size": 32, "ppo_mini_batch_size": 16},
+        {},
+    ),
     ("B12", {"dataset_size": 47}, "dataset_size", {"dataset_size": 48}, {}),
     (
         "B12",
@@ -178,8 +223,20 @@ RULES: tuple[tuple[str, Fields, str, Fields, dict[str, Any]], ...] = (
     ("B13", {"filter_overlong_prompts": False}, "filter_overlong_prompts", {}, {}),
     ("B13", {"overrides": {"data.truncation": "error"}}, "overrides['data.truncation']", {}, {}),
     ("R1", {"rollout": Vllm(n=4, tp=3)}, "rollout", {"rollout": Vllm(n=4, tp=2)}, {}),
-    ("R2", {"rollout": Vllm(n=4, tp=12)}, "rollout", {"rollout": Vllm(n=4, tp=16)}, {"nodes": 6, "config": {**CONFIG, "num_attention_heads": 48}}),
-    ("R3", {"rollout": Vllm(n=4, tp=3)}, "rollout.tp", {"rollout": Vllm(n=4, tp=8)}, {"devices": 24, "config": {**CONFIG, "num_attention_heads": 32}}),
+    (
+        "R2",
+        {"rollout": Vllm(n=4, tp=12)},
+        "rollout",
+        {"rollout": Vllm(n=4, tp=16)},
+        {"nodes": 6, "config": {**CONFIG, "num_attention_heads": 48}},
+    ),
+    (
+        "R3",
+        {"rollout": Vllm(n=4, tp=3)},
+        "rollout.tp",
+        {"rollout": Vllm(n=4, tp=8)},
+        {"devices": 24, "config": {**CONFIG, "num_attention_heads": 32}},
+    ),
     ("R4", {"rollout": Vllm(n=4, tp=2, ep=4)}, "rollout.ep", {"rollout": Vllm(n=4, tp=4, ep=4)}, {}),
     ("R7", {"max_response_length": 4096}, "max_prompt_length", {"max_response_length": 4032}, {}),
     ("R7", {"rollout": Vllm(n=4, max_model_len=5000)}, "rollout.max_model_len", {"rollout": Vllm(n=4, max_model_len=4096)}, {}),
@@ -198,23 +255,83 @@ RULES: tuple[tuple[str, Fields, str, Fields, dict[str, Any]], ...] = (
         {"trainer": SeparateAsync(rollout_devices=4)},
         {},
     ),
-    ("K1", {"overrides": {"actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu": 2}}, "overrides['actor_rollout_ref.ref.", {"algorithm": REFERENCE, "overrides": {"actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu": 2}}, {}),
+    (
+        "K1",
+        {"overrides": {"actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu": 2}},
+        "overrides['actor_rollout_ref.ref.",
+        {"algorithm": REFERENCE, "overrides": {"actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu": 2}},
+        {},
+    ),
     ("K1", {"reference": FSDP2()}, "reference", {"algorithm": REFERENCE, "reference": FSDP2()}, {}),
-    ("K2", {"overrides": {"critic.grad_clip": 1.0}}, "overrides['critic.grad_clip']", {"algorithm": PPO(), "overrides": {"critic.grad_clip": 1.0}}, {}),
+    (
+        "K2",
+        {"overrides": {"critic.grad_clip": 1.0}},
+        "overrides['critic.grad_clip']",
+        {"algorithm": PPO(), "overrides": {"critic.grad_clip": 1.0}},
+        {},
+    ),
     ("K3", {"algorithm": GRPO(use_kl_loss=True, use_kl_in_reward=True)}, "algorithm", {"algorithm": REFERENCE}, {}),
-    ("K4", {"algorithm": GRPO(loss_agg_mode="mean")}, "algorithm.loss_agg_mode", {"algorithm": GRPO(loss_agg_mode="token-sum")}, {}),
+    (
+        "K4",
+        {"algorithm": GRPO(loss_agg_mode="mean")},
+        "algorithm.loss_agg_mode",
+        {"algorithm": GRPO(loss_agg_mode="token-sum")},
+        {},
+    ),
     ("K6", {"algorithm": GRPO(adv_estimator="foo")}, "algorithm.adv_estimator", {"algorithm": GRPO(adv_estimator="rloo")}, {}),
-    ("K9", {"overrides": {"reward_model.enable": True}}, "overrides['reward_model.enable']", {"overrides": {"reward.reward_model.enable": True}}, {}),
-    ("K10", {"overrides": {"trainer.save_freq": 1, "trainer": {"save_freq": 2}}}, "overrides['trainer.save_freq']", {"overrides": {"trainer.save_freq": 1}}, {}),
+    (
+        "K9",
+        {"overrides": {"reward_model.enable": True}},
+        "overrides['reward_model.enable']",
+        {"overrides": {"reward.reward_model.enable": True}},
+        {},
+    ),
+    (
+        "K10",
+        {"overrides": {"trainer.save_freq": 1, "trainer": {"save_freq": 2}}},
+        "overrides['trainer.save_freq']",
+        {"overrides": {"trainer.save_freq": 1}},
+        {},
+    ),
     ("K11", {"overrides": {"trainer.balance_batch": False}}, "overrides['trainer.balance_batch']", {}, {}),
-    ("K14", {"overrides": {"skip.rollout.enable": True}}, "overrides['skip.rollout.enable']", {"overrides": {"skip.rollout_tq.enable": True}}, {}),
-    ("K17", {"overrides": {f"{MEGATRON}.load_weight": True}}, f"overrides['{MEGATRON}.load_weight']", {"engine": Megatron(), "overrides": {f"{MEGATRON}.load_weight": True}}, {}),
+    (
+        "K14",
+        {"overrides": {"skip.rollout.enable": True}},
+        "overrides['skip.rollout.enable']",
+        {"overrides": {"skip.rollout_tq.enable": True}},
+        {},
+    ),
+    (
+        "K17",
+        {"overrides": {f"{MEGATRON}.load_weight": True}},
+        f"overrides['{MEGATRON}.load_weight']",
+        {"engine": Megatron(), "overrides": {f"{MEGATRON}.load_weight": True}},
+        {},
+    ),
     ("K18", {"engine": Megatron(), "lora": Lora(rank=8)}, "lora", {"engine": FSDP(), "lora": Lora(rank=8)}, {}),
     ("K19", {"algorithm": REFERENCE, "reference": FSDP()}, "reference", {"algorithm": REFERENCE, "reference": FSDP2()}, {}),
     ("K20", {"rollout": Vllm(n=1)}, "rollout.n", {"rollout": Vllm(n=2)}, {}),
-    ("K21", {"overrides": {"trainer.logger": ["console"]}}, "overrides['trainer.logger']", {"overrides": {"trainer.logger": ["console", "file"]}}, {}),
-    ("K22", {"algorithm": DAPO(overlong_buffer_len=65)}, "algorithm.overlong_buffer_len", {"algorithm": DAPO(overlong_buffer_len=64)}, {}),
-    ("K23", {"overrides": {"data.train_batch_size": 8}}, "overrides['data.train_batch_size']", {"overrides": {"data.val_batch_size": 8}}, {}),
+    (
+        "K21",
+        {"overrides": {"trainer.logger": ["console"]}},
+        "overrides['trainer.logger']",
+        {"overrides": {"trainer.logger": ["console", "file"]}},
+        {},
+    ),
+    (
+        "K22",
+        {"algorithm": DAPO(overlong_buffer_len=65)},
+        "algorithm.overlong_buffer_len",
+        {"algorithm": DAPO(overlong_buffer_len=64)},
+        {},
+    ),
+    (
+        "K23",
+        {"overrides": {"data.train_batch_size": 8}},
+        "overrides['data.train_batch_size']",
+        {"overrides": {"data.val_batch_size": 8}},
+        {},
+    ),
     (
         "A1",
         {"algorithm": REFERENCE, "engine": Megatron(transformer=ROUTER), "reference": Megatron()},
@@ -223,7 +340,7 @@ RULES: tuple[tuple[str, Fields, str, Fields, dict[str, Any]], ...] = (
         {},
     ),
     ("A2", {"rollout": Sglang(n=4, dtype="float16")}, "rollout.dtype", {"rollout": Sglang(n=4)}, {}),
-)  # fmt: skip
+)
 TUNING: tuple[tuple[str, Fields, str, Fields, dict[str, Any]], ...] = (
     ("S1", {"train_batch_size": 12}, "train_batch_size", {"train_batch_size": 16}, {}),
     ("S2", {}, "launcher", {"launcher": "ray"}, {"nodes": 2}),
@@ -276,7 +393,9 @@ def test_every_id_in_the_code_is_registered() -> None:
     known = {rule.id for rule in all_rules()}
     texts = [path.read_text() for room in ("recipe", "preflight") for path in (ROOT / "pytest_ascend_e2e" / room).glob("*.py")]
 
-    named = {found for text in texts for found in re.findall(r"\[([MFBRKAS]\d+)\]|\"([MFBRKAS]\d+)\"", text) for found in found if found}
+    named = {
+        found for text in texts for found in re.findall(r"\[([MFBRKAS]\d+)\]|\"([MFBRKAS]\d+)\"", text) for found in found if found
+    }
 
     assert named == {rule.id for rule in all_rules() if rule.by is not None}
     assert named <= known

@@ -53,7 +53,7 @@ def test_batches_that_divide_are_no_problem(devices: int, fields: dict[str, Any]
         (
             8,
             {"ppo_mini_batch_size": 6},
-            ["ppo_mini_batch_size: 6 x rollout.n 2 = 12 responses do not divide over dp 8; set a multiple of 4, such as 8"],
+            ["ppo_mini_batch_size: 6 x rollout.n 2 = 12 responses do not divide over dp 8; set a multiple of 4, such as 8 [B3]"],
         ),
         (
             8,
@@ -61,14 +61,19 @@ def test_batches_that_divide_are_no_problem(devices: int, fields: dict[str, Any]
             [
                 (
                     "ppo_micro_batch_size_per_gpu: 3 does not divide the 16 x 2 / dp 8 = 4 responses of a device; "
-                    "set 2, or use_dynamic_bsz=True"
+                    "set 2, or use_dynamic_bsz=True [B4]"
                 ),
             ],
         ),
         (
             4,
             {"engine": FSDP2(sp=2), "train_batch_size": 3, "rollout": Vllm(n=2)},
-            ["train_batch_size: 3 x rollout.n 2 = 6 responses do not divide over the 4 devices; set a multiple of 2, such as 4"],
+            [
+                (
+                    "train_batch_size: 3 x rollout.n 2 = 6 responses do not divide over the 4 devices; "
+                    "set a multiple of 2, such as 4 [B1]"
+                ),
+            ],
         ),
         (
             8,
@@ -76,7 +81,7 @@ def test_batches_that_divide_are_no_problem(devices: int, fields: dict[str, Any]
             [
                 (
                     "engine.vpp: 2 takes micro-batches in groups of pp = 2, and a mini-batch has 1; "
-                    "change ppo_mini_batch_size or ppo_micro_batch_size_per_gpu, or leave vpp out"
+                    "change ppo_mini_batch_size or ppo_micro_batch_size_per_gpu, or leave vpp out [M16]"
                 ),
             ],
         ),

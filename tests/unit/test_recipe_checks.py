@@ -55,7 +55,7 @@ def test_a_name_of_a_closed_set_is_told_with_the_nearest() -> None:
     (problem,) = problems_of(algorithm=GRPO(loss_agg_mode="seq-mean-token-means"))
 
     assert problem.startswith("algorithm.loss_agg_mode: 'seq-mean-token-means' cannot be used: expected one of 'token-mean', ")
-    assert problem.endswith("did you mean 'seq-mean-token-mean'?")
+    assert problem.endswith("did you mean 'seq-mean-token-mean'? [K4]")
 
 
 @pytest.mark.parametrize(

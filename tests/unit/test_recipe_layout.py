@@ -123,7 +123,7 @@ def test_missing_etp_is_told_with_its_arithmetic_and_three_ways_out() -> None:
 
     assert str(caught.value) == (
         "engine.etp is not set, so it is TP = 2: etp x ep x pp = 2 x 8 x 2 = 32 does not divide 16 devices; "
-        "set etp=1 (1 x 8 x 2 = 16), or ep=4, or use 32 devices"
+        "set etp=1 (1 x 8 x 2 = 16), or ep=4, or use 32 devices [M2]"
     )
 
 
@@ -167,16 +167,16 @@ def test_all_rules_that_are_broken_are_told_together() -> None:
 @pytest.mark.parametrize(
     ("engine", "devices", "text"),
     [
-        (FSDP2(sp=3), 4, "engine: sp = 3 does not divide 4 devices; set sp=2, or use 6 devices"),
+        (FSDP2(sp=3), 4, "engine: sp = 3 does not divide 4 devices; set sp=2, or use 6 devices [F2]"),
         (
             FSDP2(fsdp_size=3),
             8,
-            "engine.fsdp_size: 3 does not divide 8 devices; set fsdp_size=2, or -1 for one copy over all of them",
+            "engine.fsdp_size: 3 does not divide 8 devices; set fsdp_size=2, or -1 for one copy over all of them [F5]",
         ),
         (
             Megatron(tp=4, pp=4, etp=1),
             8,
-            "engine: tp x pp x cp = 4 x 4 x 1 = 16 does not divide 8 devices; set tp=2, or pp=2, or use 16 devices",
+            "engine: tp x pp x cp = 4 x 4 x 1 = 16 does not divide 8 devices; set tp=2, or pp=2, or use 16 devices [M1]",
         ),
     ],
 )
