@@ -16,7 +16,7 @@ from ..errors import E2EError
 __all__ = ["main"]
 
 # Each module has add_parser(subparsers) -> None and run(args, stdout, stderr) -> int.
-_COMMANDS = ("devices", "metrics", "diagnose", "baseline", "history", "judge", "report", "new-case")
+_COMMANDS = ("doctor", "preflight", "devices", "metrics", "diagnose", "baseline", "history", "judge", "report", "new-case")
 
 _MISTAKE = 2
 _CUT_SHORT = 141  # what a shell reports for a command that SIGPIPE ended
@@ -28,7 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = [words[0]] if words and words[0] in _COMMANDS else _COMMANDS
     parser = argparse.ArgumentParser(
         prog="ascend-e2e",
-        description="Look at devices, metrics, failures, baselines, history and reports of end-to-end trainings on Ascend NPUs.",
+        description="Judge cases before they run; look at a host and its devices, and at metrics, failures, baselines, history and "
+        "reports of end-to-end trainings on Ascend NPUs.",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="command")
     modules = {name: importlib.import_module(f".{name.replace('-', '_')}", __package__) for name in asked}
