@@ -9,7 +9,6 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import PreflightError
@@ -47,7 +46,7 @@ def collect_suite(args: argparse.Namespace, *options: str) -> Suite:
         return Suite.read(file)
 
 
-def _words(done: subprocess.CompletedProcess[str]) -> Sequence[str] | str:
+def _words(done: subprocess.CompletedProcess[str]) -> str:
     """Return what pytest said, without its frames."""
     lines = [line.strip("=_ ") for line in (done.stdout + done.stderr).splitlines()]
     return " | ".join([line for line in lines if line][-_TAIL_LINES:])
