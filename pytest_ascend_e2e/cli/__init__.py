@@ -16,7 +16,9 @@ from ..errors import E2EError
 __all__ = ["main"]
 
 # Each module has add_parser(subparsers) -> None and run(args, stdout, stderr) -> int.
-_COMMANDS = ("devices", "metrics", "diagnose", "baseline", "history", "judge", "report", "new-case", "rules")
+_COMMANDS = (
+    "doctor", "preflight", "devices", "metrics", "diagnose", "baseline", "history", "judge", "report", "new-case", "rules",
+)  # fmt: skip
 
 _MISTAKE = 2
 _CUT_SHORT = 141  # what a shell reports for a command that SIGPIPE ended
@@ -28,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = [words[0]] if words and words[0] in _COMMANDS else _COMMANDS
     parser = argparse.ArgumentParser(
         prog="ascend-e2e",
-        description="Look at devices, metrics, failures, baselines, history, reports and rules of end-to-end trainings on NPUs.",
+        description="Judge cases before they run; look at a host and its devices, and at metrics, failures, baselines, history, "
+        "reports and rules of end-to-end trainings on Ascend NPUs.",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="command")
     modules = {name: importlib.import_module(f".{name.replace('-', '_')}", __package__) for name in asked}

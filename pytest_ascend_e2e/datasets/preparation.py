@@ -90,6 +90,8 @@ _DATASETS: Mapping[str, _Dataset] = {
     ),
 }
 
+NAMES = tuple(_DATASETS)
+
 
 def prepare(
     name: str,

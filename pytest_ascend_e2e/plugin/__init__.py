@@ -15,12 +15,13 @@ import pytest
 from ..errors import E2EError
 from . import collection, guard, junit, scheduling, signals
 from .concluding import conclude
+from .exporting import export
 from .fixtures import _bench as _bench
 from .fixtures import geometry3k, gsm8k, layout, model_path, npus, run, train
 from .markers import declare_markers
 from .options import add_options, header_lines
 from .outcomes import clean_report
-from .planning import write_plans
+from .planning import look_at_host, write_plans
 from .state import STATE_KEY, environment, make_state, state_of
 
 if TYPE_CHECKING:
@@ -54,11 +55,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
-    """Tell an xdist worker which runner was found, so that devices are asked once, and where its cases are wanted."""
+    """Tell an xdist worker which runner was found, so that devices are asked once, and where its cases are wanted and composed."""
     state = state_of(node.config)
     scheduling.tell_worker(node)
     node.workerinput["e2e_runner"] = state.runner.name if state.runner else ""
     node.workerinput["e2e_runner_origin"] = state.runner_origin
+    node.workerinput["e2e_here"] = state.here
+    node.workerinput["e2e_compositions"] = str(state.shared_directory())
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -189,8 +192,15 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Turn a session red in which something did not happen."""
-        guard.close(session, state_of(self._config))
+        """Turn a session red in which something did not happen, and hand over what was found."""
+        state = state_of(self._config)
+        look_at_host(state)
+        guard.close(session, state)
+        export(session, state)
+
+    def pytest_unconfigure(self) -> None:
+        """Remove what the workers of xdist shared."""
+        state_of(self._config).remove_shared_directory()
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the plans, and why the closing check is red."""

@@ -27,7 +27,7 @@ PLAN_ROW_PROPERTY = "e2e_plan_row"
 
 @dataclass(kw_only=True, slots=True)
 class Guard:
-    """Counts what was collected, what has a result, and which cases ran."""
+    """Counts what was collected, what has a result, which cases ran and which are red; `notes` are of this host."""
 
     collected: set[str] = field(default_factory=set)
     finished: set[str] = field(default_factory=set)
@@ -36,6 +36,8 @@ class Guard:
     planned: list[str] = field(default_factory=list)
     retried: list[str] = field(default_factory=list)
     rows: list[PlanRow] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def saw_report(self, report: pytest.TestReport) -> None:
@@ -47,6 +49,8 @@ class Guard:
             self.rows += [PlanRow.from_text(str(value)) for name, value in report.user_properties if name == PLAN_ROW_PROPERTY]
         if any(name == CASE_PROPERTY for name, _ in report.user_properties):
             self.cases.add(report.nodeid)
+            if report.failed:
+                self.failures.setdefault(report.nodeid, report.longreprtext)
             if (report.when == "call" and not report.skipped) or (report.when == "setup" and report.failed):
                 self.ran.add(report.nodeid)
 

@@ -209,6 +209,7 @@ OPTIONS = (
 CONFIRM_HELP = (
     "repeat a run whose checks failed, once with the same seed and once with another, and say what the failure is; it stays red"
 )
+EXPORT_HELP = "write the collected cases, and in plan mode what was found of each, to a JSON file"
 PLAN_HELP = "judge the selected cases without a device and without training; exit status 1 if one cannot work"
 
 
@@ -225,6 +226,7 @@ def add_options(parser: pytest.Parser) -> None:
         )
         parser.addini(option.ini, option.help, default=None)
     group.addoption("--e2e-confirm", dest="e2e_confirm", action="store_true", help=CONFIRM_HELP)
+    group.addoption("--e2e-export", dest="e2e_export", type=_path, default=None, metavar="FILE", help=EXPORT_HELP)
     group.addoption("--e2e-plan", dest="e2e_plan", action="store_true", help=PLAN_HELP)
 
 

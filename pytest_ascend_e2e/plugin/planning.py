@@ -7,6 +7,7 @@ first case is judged. The plan of a case travels as text in its report, so that 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 import pytest
@@ -17,7 +18,7 @@ from ..preflight import Plan
 from ..recipe import SFT, Recipe
 from ..report import PlanRow, plan_table, plan_text
 from ..runners import Runner
-from ..session import Bench, Case
+from ..session import Bench, Case, findings_here
 from .guard import PLAN_PROPERTY, PLAN_ROW_PROPERTY
 from .markers import CASE_KEY, QUARANTINE_KEY
 from .state import State, environment
@@ -52,7 +53,10 @@ def runners_of(case: Case, state: State) -> Sequence[str]:
 def _plan_on(name: str, item: pytest.Item, case: Case, recipe: Recipe | SFT, state: State) -> Plan:
     """Judge a recipe on one runner and keep what a reader wants of it."""
     runner = case.share_of(state.catalogue.get(name))
-    plan, command = _bench(runner, item, state).plan(case, recipe)
+    bench = _bench(runner, item, state)
+    plan, command = bench.plan(case, recipe)
+    if name == state.here:
+        plan = replace(plan, problems=(*plan.problems, *bench.input_problems(recipe)))
     text = plan_text(
         case.name,
         runner=name,
@@ -80,6 +84,8 @@ def _plan_on(name: str, item: pytest.Item, case: Case, recipe: Recipe | SFT, sta
         layout="-" if plan.layout is None else str(plan.layout),
         verdict=verdict if off is None else f"{verdict}, off until {off.until.isoformat()}",
         is_composed=plan.composed is not None,
+        problems=plan.problems,
+        warnings=plan.warnings,
     )
     item.user_properties.append((PLAN_ROW_PROPERTY, row.to_text()))
     return plan
@@ -119,6 +125,21 @@ def is_served(case: Case, state: State) -> bool:
     return state.runner is None or state.runner.name in case.runners
 
 
+def look_at_host(state: State) -> None:
+    """Note what is missing on this host for the runners that were planned for and that it is, each thing once."""
+    planned = {row.runner: state.catalogue.get(row.runner) for row in state.guard.rows}
+    found = {}
+    for name, runner in planned.items():
+        if not (runner.simulated or name == state.here):
+            continue
+        try:
+            found.update({str(finding): finding for finding in findings_here(runner, state.settings, environment())})
+        except E2EError as error:
+            state.guard.problems += [f"this host: {problem}" for problem in error.problems]
+    state.guard.problems += [f"this host: {text}" for text, finding in found.items() if finding.is_error]
+    state.guard.notes += [f"this host: {text}" for text, finding in found.items() if not finding.is_error]
+
+
 def write_plans(terminalreporter: pytest.TerminalReporter, state: State) -> None:
     """Print the plans of all cases in the order in which they were judged, and the table of them."""
     texts, rows = state.guard.planned, state.guard.rows
@@ -131,6 +152,8 @@ def write_plans(terminalreporter: pytest.TerminalReporter, state: State) -> None
         if shown:
             terminalreporter.write_line(shown)
             terminalreporter.write_line("")
+    for note in state.guard.notes:
+        terminalreporter.write_line(note)
     for line in plan_table(rows, budget_device_hours=state.settings.budget_device_hours):
         terminalreporter.write_line(line)
     broken = sum(row.verdict.startswith("cannot work") for row in rows)

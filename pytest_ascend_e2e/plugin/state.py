@@ -6,6 +6,8 @@ Made once in `pytest_configure`; on an xdist worker from what the controller fou
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 
 from ..errors import E2EError, RunnerError
 from ..runners import Catalogue, Runner, find_devices, load_catalogue, pick_runner
-from ..session import Compositions, Settings
+from ..session import Compositions, Settings, runner_of_host
 from .guard import Guard
 from .options import Setting, read_settings, settings_of
 
@@ -29,6 +31,7 @@ class State:
 
     `runner` is None in plan mode without an asked-for runner, where each case is judged on its own; `runner_origin` says how it was
     chosen. `is_suite_composed` tells whether the configurations of all cases were composed together, which plan mode does once.
+    `here` is the name of the runner that this host is, in plan mode, empty where it is none: it need not be the one planned for.
     """
 
     settings: Settings
@@ -37,10 +40,23 @@ class State:
     runner: Runner | None
     runner_origin: str
     is_plan: bool
+    here: str
     compositions: Compositions
     is_confirm: bool = False
     is_suite_composed: bool = False
     guard: Guard = field(default_factory=Guard)
+    shared: Path | None = None
+
+    def shared_directory(self) -> Path:
+        """Return the directory through which the workers of xdist share what verl composed."""
+        if self.shared is None:
+            self.shared = Path(tempfile.mkdtemp(prefix="ascend-e2e-"))
+        return self.shared
+
+    def remove_shared_directory(self) -> None:
+        """Remove that directory, if there is one."""
+        if self.shared is not None:
+            shutil.rmtree(self.shared)
 
 
 def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
@@ -67,6 +83,7 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
         runner, origin = None, "every case on its own runner"
     else:
         runner, origin = _from_devices(catalogue, environ)
+    shared = None if worker is None else Path(worker["e2e_compositions"])
     return State(
         settings=settings,
         found=found,
@@ -74,7 +91,8 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
         runner=runner,
         runner_origin=origin,
         is_plan=is_plan,
-        compositions=Compositions(settings.python),
+        here=_here(catalogue, environ, worker) if is_plan else "",
+        compositions=Compositions(settings.python, shared=shared),
         is_confirm=bool(config.getoption("e2e_confirm")),
     )
 
@@ -89,6 +107,13 @@ def _from_devices(catalogue: Catalogue, environ: Mapping[str, str]) -> tuple[Run
             f"{devices.reason}: this host has NPUs, so nothing is simulated unasked; --runner {DEFAULT_SIMULATION} asks for it"
         )
     return pick_runner(catalogue, devices), f"found {len(devices.devices)} NPUs"
+
+
+def _here(catalogue: Catalogue, environ: Mapping[str, str], worker: Mapping[str, str] | None) -> str:
+    if worker is not None:
+        return worker["e2e_here"]
+    runner = runner_of_host(catalogue, environ)
+    return "" if runner is None else runner.name
 
 
 def state_of(config: pytest.Config) -> State:

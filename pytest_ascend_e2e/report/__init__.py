@@ -10,12 +10,15 @@ from .history import history_text
 from .junit import PREFIX, Property, properties
 from .plan import PlanRow, device_hours, plan_table, plan_text
 from .progress import progress_line, waiting_lines
+from .suite import Suite, SuiteCase
 from .tables import number, table
 
 __all__ = [
     "PREFIX",
     "PlanRow",
     "Property",
+    "Suite",
+    "SuiteCase",
     "checks_table",
     "device_hours",
     "failure_text",

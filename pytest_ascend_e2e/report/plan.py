@@ -9,13 +9,14 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from .tables import table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanRow:
-    """One line of the table of a plan.
+    """One line of the table of a plan, and what speaks against the case.
 
     `hours` is how long the case is expected to hold its devices, 0 where nobody says; `is_measured` tells that its last green runs
     say so, not its marker.
@@ -30,6 +31,8 @@ class PlanRow:
     verdict: str
     is_composed: bool
     is_measured: bool = False
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def to_text(self) -> str:
         """Return it as one text, as it travels with a report."""
@@ -38,7 +41,12 @@ class PlanRow:
     @classmethod
     def from_text(cls, text: str) -> PlanRow:
         """Read back what `to_text` wrote."""
-        return cls(**json.loads(text))
+        return cls.of(json.loads(text))
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> PlanRow:
+        """Return the row of these fields, whose lists came through JSON."""
+        return cls(**{**fields, "problems": tuple(fields["problems"]), "warnings": tuple(fields["warnings"])})
 
 
 def plan_table(rows: Sequence[PlanRow], *, budget_device_hours: float | None) -> list[str]:

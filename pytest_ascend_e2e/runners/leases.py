@@ -132,7 +132,7 @@ class DevicePool:
     def _waiting(self, ticket: _Ticket, ahead: Sequence[Holder | None]) -> Waiting:
         # Not the deadline of the request: it may be over, and this is what its error is made of.
         with self.locks.mutex(_MUTEX, Deadline.after(_DESCRIBING_S, name="describing who holds what")):
-            held = self._held()
+            held = self.held()
         return Waiting(count=ticket.count, pool=len(self.slots), held=held, foreign=ticket.foreign, ahead=ahead)
 
     @contextlib.contextmanager
@@ -173,7 +173,7 @@ class DevicePool:
 
     def _idle(self) -> tuple[int, ...]:
         """Return the devices that nobody has leased."""
-        held = self._held()
+        held = self.held()
         return tuple(slot.id for slot in self.slots if slot.id not in held)
 
     def _look(self, ticket: _Ticket, idle: tuple[int, ...]) -> None:
@@ -204,7 +204,8 @@ class DevicePool:
                 free(descriptor)
         return Lease(tuple(slot.id for slot in chosen), fds) if chosen else None
 
-    def _held(self) -> dict[int, Holder | None]:
+    def held(self) -> dict[int, Holder | None]:
+        """Return who holds which device now, None for a process that left no name."""
         held: dict[int, Holder | None] = {}
         for slot in self.slots:
             is_held, holder = holder_of(self.locks, slot.lock_name)

@@ -13,6 +13,7 @@ from .deadlines import run_limit, wait_limit
 from .durations import expected_duration_s
 from .evidence import Configuration, Evidence, read_configuration, read_evidence
 from .existing import ExistingRun, read_record, read_run
+from .host import device_findings, findings_here, host_of, input_findings, runner_of_host
 from .judging import asked_again, judge_again, not_made_again
 from .published import PublishedCase, published_baselines, published_cases
 from .quarantine import Quarantine, quarantine_from_arguments
@@ -45,7 +46,11 @@ __all__ = [
     "changes",
     "changes_of",
     "confirmation",
+    "device_findings",
     "expected_duration_s",
+    "findings_here",
+    "host_of",
+    "input_findings",
     "judge_again",
     "largest_first",
     "lower_bound_s",
@@ -60,6 +65,7 @@ __all__ = [
     "read_run",
     "record_baseline",
     "run_limit",
+    "runner_of_host",
     "starts",
     "wait_limit",
     "with_another_seed",

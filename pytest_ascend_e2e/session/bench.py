@@ -114,15 +114,16 @@ class Bench:
         plan = self._composed(draft)
         return plan, Command(argv=self._argv(plan), env=self._environment(recipe), cwd=Path.cwd())
 
-    def check_host(self) -> None:
-        """Refuse a host that no training can work on: asked before a lease, never after.
+    def check_host(self, recipe: Recipe | SFT | None = None) -> None:
+        """Refuse a host that no training can work on, or not that of a recipe: asked before a lease, never after.
 
         Raises:
             PreflightError: with one text for each thing that is missing.
         """
-        found = [finding for finding in findings_here(self.runner, self.settings, self.environ) if finding.is_error]
+        found = [str(finding) for finding in findings_here(self.runner, self.settings, self.environ) if finding.is_error]
+        found += [] if recipe is None else self.input_problems(recipe)
         if found:
-            raise PreflightError(*(f"this host cannot train on {self.runner.name}: {finding}" for finding in found))
+            raise PreflightError(*(f"this host cannot train on {self.runner.name}: {text}" for text in found))
 
     def input_problems(self, recipe: Recipe | SFT) -> list[str]:
         """Return what is wrong with the weights and data that a training here would read; a simulation makes its own."""
@@ -165,7 +166,7 @@ class Bench:
         """
         recipe = self.changed(recipe)
         if lease is None:
-            self.check_host()
+            self.check_host(recipe)
         train, val = self._files(recipe)
         model = self.model(recipe)
         inputs = self._inputs(case, model=str(model), train=str(train), val=str(val))

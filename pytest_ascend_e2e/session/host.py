@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..datasets import raw_problems
+from ..datasets import NAMES, raw_problems
 from ..errors import E2EError, ModelError, RunnerError
 from ..models import find_model
 from ..preflight import Host, HostFinding, host_findings
@@ -63,7 +63,13 @@ def input_findings(model: str, dataset: str, settings: Settings) -> Iterator[Hos
     except ModelError as error:
         for problem in error.problems:
             yield HostFinding(check="host.weights", text=problem)
-    if ready_files(dataset, settings.datasets_root) is None:
+    if ready_files(dataset, settings.datasets_root) is not None:
+        return
+    if dataset not in NAMES:
+        place = settings.datasets_root / dataset
+        text = f"{dataset}: neither {place}/train.parquet with test.parquet beside it nor {place}.parquet is there"
+        yield HostFinding(check="host.dataset", text=text, remedy="prepare it for verl, and put it there")
+    else:
         for problem in raw_problems(dataset, settings.datasets_root):
             yield HostFinding(check="host.dataset", text=problem)
 

@@ -6,8 +6,11 @@ Must not know: how a value is read from flag, variable or ini file; `plugin/` do
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
+
+_PATHS = ("runners_file", "run_root", "cache_root", "models_root", "datasets_root", "lock_dir", "history")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,3 +51,14 @@ class Settings:
     def told_changes(self) -> tuple[str, ...]:
         """What is laid over every recipe, as text."""
         return (*(() if self.steps is None else (f"steps={self.steps}",)), *self.changes)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the settings as JSON has them."""
+        return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Settings:
+        """Read back what `to_plain` returned."""
+        fields: dict[str, Any] = dict(plain)
+        fields.update({name: Path(fields[name]) for name in _PATHS if fields[name] is not None})
+        return cls(**fields)

@@ -74,7 +74,7 @@ def test_every_make_target_that_is_named_exists() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_flag_that_is_named_exists(page: Path) -> None:
-    flags = {option.flag for option in OPTIONS} | {"--e2e-plan", "--e2e-confirm", "--e2e-NAME"}
+    flags = {option.flag for option in OPTIONS} | {"--e2e-plan", "--e2e-confirm", "--e2e-export", "--e2e-NAME"}
 
     named = set(re.findall(r"--e2e-[a-zA-Z-]+|--runner\b", page.read_text()))
 
@@ -129,3 +129,15 @@ def test_every_check_that_is_made_by_default_is_explained() -> None:
 
     assert len(made) > 30
     assert unexplained == set()
+
+
+def test_every_check_of_a_host_is_explained() -> None:
+    sources = [
+        *(ROOT / "pytest_ascend_e2e" / "preflight" / "host").glob("*.py"),
+        ROOT / "pytest_ascend_e2e" / "session" / "host.py",
+    ]
+    checks = {check for source in sources for check in re.findall(r'check="(host\.[a-z-]+)"', source.read_text())}
+
+    explained = set(re.findall(r"^\| `(host\.[a-z-]+)`", (ROOT / "docs" / "host.md").read_text(), re.MULTILINE))
+
+    assert checks == explained

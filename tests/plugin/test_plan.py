@@ -106,6 +106,50 @@ def test_cases_of_other_runners_are_not_planned(host: Host) -> None:
     assert "1 planned, 0 cannot work" in result.stdout.str()
 
 
+def test_the_workers_of_xdist_compose_all_cases_in_one_child(host: Host) -> None:
+    host.cases(FITS + FITS.replace("test_fits", "test_fits_too").replace("recipe()", "recipe(steps=3)"))
+    python, starts = host.root / "python", host.root / "starts"
+    python.write_text(python.read_text().replace("\nif ", f'\necho "$2" >> {starts}\nif ', 1))
+
+    result = host.run("--e2e-plan", "--runner", "toy-2", "-n2")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert "2 planned, 0 cannot work" in result.stdout.str()
+    assert starts.read_text().splitlines().count("pytest_ascend_e2e.preflight.compose") == 1
+
+
+def test_weights_that_are_not_on_this_host_make_its_plan_red(host: Host) -> None:
+    host.cases(FITS.replace("recipe()", "recipe(model='acme/absent')"))
+
+    result = host.run("--e2e-plan", "--runner", "toy-2")
+
+    text = result.stdout.str()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert f"problem: model 'acme/absent': {host.root / 'models' / 'acme' / 'absent'} is no directory" in text
+    assert "[host.weights]" in text
+    assert "Traceback" not in text
+
+
+def test_another_host_need_not_have_the_weights(host: Host) -> None:
+    host.cases(FITS.replace("recipe()", "recipe(model='acme/absent')").replace("toy-2", "toy-4"))
+
+    result = host.run("--e2e-plan", "--runner", "toy-4")
+
+    assert result.ret == pytest.ExitCode.OK
+
+
+def test_what_this_host_lacks_for_every_case_is_told_once(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.cases(FITS + FITS.replace("test_fits", "test_fits_too"))
+    monkeypatch.setenv("ASCEND_HOME_PATH", str(host.root / "gone"))
+
+    result = host.run("--e2e-plan", "--runner", "toy-2")
+
+    text = result.stdout.str()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "2 planned, 0 cannot work" in text
+    assert text.count(f"this host: ASCEND_HOME_PATH='{host.root / 'gone'}' is no directory") == 1
+
+
 OFF = "@quarantine(reason='leaks', owner='ann', issue='https://example.org/1', until='{until}')\n"
 
 
@@ -122,3 +166,19 @@ def test_a_case_in_quarantine_is_planned_until_its_day(host: Host, until: str, r
     else:
         assert "quarantined until 2020-01-01 by ann: leaks (https://example.org/1), and that day has passed" in text
     assert "Traceback" not in text
+
+
+@PLAIN_AND_XDIST
+@pytest.mark.parametrize("until", ["2999-01-01", "2020-01-01"])
+def test_a_case_in_quarantine_is_off_until_its_day_and_red_after_it(host: Host, workers: tuple[str, ...], until: str) -> None:
+    host.cases("from pytest_ascend_e2e import quarantine\n" + OFF.format(until=until) + FITS)
+
+    result = host.run(*workers)
+
+    is_over = until.startswith("2020")
+    assert result.ret == (pytest.ExitCode.TESTS_FAILED if is_over else pytest.ExitCode.OK)
+    text = result.stdout.str()
+    assert f"quarantined until {until} by ann: leaks (https://example.org/1)" in text
+    assert ("and that day has passed: mend the case, or decide anew with its owner" in text) is is_over
+    assert "Traceback" not in text
+    assert not (host.pytester.path / "runs").exists()

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -61,7 +61,7 @@ def verdicts_of_megatron(layouts: list[Sizes]) -> list[list[int] | str]:
 
 
 def verdict_of_planner(layout: Sizes) -> list[int] | str:
-    sizes = {name: size for name, size in layout.items() if name != "world"}
+    sizes: dict[str, Any] = {name: size for name, size in layout.items() if name != "world"}
     recipe = Recipe(
         algorithm=GRPO(),
         model="Qwen/Qwen3-30B-A3B",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from pytest_ascend_e2e.datasets import Difficulty, PreparedDataset, prepare
+from pytest_ascend_e2e.datasets import Difficulty, PreparedDataset, prepare, raw_problems
 from pytest_ascend_e2e.errors import DatasetError
 from tests.fakes.raw_data import GSM8K, geometry_rows, word_rows, write_geometry3k, write_gsm8k, write_parquet
 
@@ -210,3 +210,25 @@ def test_unknown_name_and_impossible_sizes_are_told_together(tmp_path: Path) -> 
     assert problems[0] == "dataset 'gsm9k' is not known; expected one of 'geometry3k', 'gsm8k'"
     assert re.search("train_size=0 .* expected a positive number", problems[1])
     assert re.search("val_size=-1 .* expected a positive number", problems[2])
+
+
+def test_what_keeps_raw_data_from_being_prepared_is_seen_without_reading_them(tmp_path: Path) -> None:
+    folder = write_gsm8k(tmp_path / "raw", train=word_rows(2), test=word_rows(1))
+    whole = raw_problems("gsm8k", tmp_path / "raw")
+    (gone,) = (folder / "main").glob("test*.parquet")
+    gone.unlink()
+    gone.symlink_to(tmp_path / "nowhere")
+
+    broken = raw_problems("gsm8k", tmp_path / "raw")
+
+    assert whole == []
+    assert broken == [f"{gone}: cannot be read; make it readable for this user"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("geometry3k", "geometry3k: no raw data in "), ("gsm9k", "dataset 'gsm9k' is not known")]
+)
+def test_raw_data_that_are_not_there_are_a_problem(tmp_path: Path, name: str, text: str) -> None:
+    (problem,) = raw_problems(name, tmp_path)
+
+    assert problem.startswith(text)

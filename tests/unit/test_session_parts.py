@@ -117,3 +117,28 @@ def test_the_image_is_told_by_ci_or_by_the_container(tmp_path: Path) -> None:
     assert image_of({"CI_JOB_IMAGE": "swr/verl:8.6"}, described) == "swr/verl:8.6"
     assert image_of({}, described) == "quay.io/ascend/verl:8.5.1-a3"
     assert image_of({"CI_JOB_IMAGE": " "}, tmp_path / "absent") == ""
+
+
+def test_processes_of_one_session_share_what_one_of_them_composed(tmp_path: Path) -> None:
+    requests = [Request(config_name="ppo_trainer", arguments=(f"a={n}",)) for n in range(2)]
+    python, shared = composing(tmp_path, 2), tmp_path / "shared"
+    shared.mkdir()
+    Compositions(python, shared=shared).prepare(requests)
+
+    found = [Compositions(python, shared=shared).of(request) for request in requests]
+
+    assert [(one.is_checked, one.verl, one.config, one.problems) for one in found] == [
+        (True, "1", {"n": 0}, ()),
+        (True, "1", {"n": 1}, ()),
+    ]
+    assert starts(tmp_path) == 1
+
+
+def test_a_failed_child_is_shared_too(tmp_path: Path) -> None:
+    python, request = composing(tmp_path, 5), Request(config_name="ppo_trainer", arguments=("a=1",))
+
+    for _ in range(2):
+        with pytest.raises(PreflightError, match="5 answers to 1 cases"):
+            Compositions(python, shared=tmp_path).of(request)
+
+    assert starts(tmp_path) == 1

@@ -10,7 +10,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.request import proxy_bypass_environment
 
 from .facts import Host, HostFinding
 
@@ -105,19 +104,17 @@ def loopback(host: Host) -> Iterator[HostFinding]:
 
 
 def _is_exempt(name: str, exempt: str) -> bool:
-    """Tell whether a list such as `localhost,127.0.0.0/8` names a host; `urllib` does not know ranges, `requests` does."""
-    if proxy_bypass_environment(name, {"no": exempt}):
+    """Tell whether a list such as `localhost,127.0.0.0/8` names a host."""
+    entries = [entry.strip() for entry in exempt.split(",")]
+    if "*" in entries or name in entries:
         return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return any(address in network for network in map(_network, exempt.split(",")) if network is not None)
+    networks = [network for network in map(_network, entries) if network is not None]
+    return name[0].isdigit() and any(ipaddress.IPv4Address(name) in network for network in networks)
 
 
 def _network(text: str) -> ipaddress.IPv4Network | None:
     try:
-        return ipaddress.IPv4Network(text.strip(), strict=False)
+        return ipaddress.IPv4Network(text, strict=False)
     except ValueError:
         return None
 
