@@ -73,15 +73,15 @@ def test_measured_durations_come_before_the_estimate_and_that_before_a_guess(tmp
     assert expected(path) == 101.0
 
 
-def test_only_the_latest_completed_runs_on_this_runner_count(tmp_path: Path) -> None:
+def test_only_the_latest_green_runs_on_this_runner_count(tmp_path: Path) -> None:
     def run(number: int, **changed: object) -> object:
         fields = {"run_id": f"run-{number:02}", "started_at": f"2026-11-{number:02}T10:00:00+00:00", **changed}
         return dataclasses.replace(SOUND, **fields)  # type: ignore[arg-type]  # any field
 
-    old = [run(number, duration_s=9000.0) for number in range(1, 8)]
-    new = [run(number, duration_s=100.0) for number in range(8, 12)]
-    broken = run(12, duration_s=1.0, ending=Ending.SIGNALLED, exit_status=None, signal=9)
-    elsewhere = run(13, duration_s=2.0, runner="a3-8")
+    old = [run(number, duration_s=9000.0) for number in range(1, 12)]
+    new = [run(number, duration_s=100.0) for number in range(12, 22)]
+    broken = run(22, duration_s=1.0, ending=Ending.SIGNALLED, exit_status=None, signal=9)
+    elsewhere = run(23, duration_s=2.0, runner="a3-8")
     History(tmp_path / "h.sqlite").add([*old, *new, broken, elsewhere])  # type: ignore[list-item]  # as above
 
     assert expected(tmp_path / "h.sqlite") == 100.0
