@@ -113,3 +113,22 @@ def test_a_recipe_is_laid_out_on_the_devices_that_its_case_takes(host: Host) -> 
 
     result.assert_outcomes(passed=1)
     assert '<property name="e2e_devices" value="1"' in (host.pytester.path / "junit.xml").read_text()
+
+
+def test_a_device_that_somebody_uses_is_waited_for_and_then_named(host: Host) -> None:
+    tool = host.root / "bin" / "npu-smi"
+    idle = "| No running processes found in NPU 1 "
+    text = tool.read_text()
+    assert idle in text
+    tool.write_text(
+        text.replace(idle, "| 1       0                 | 4194303       | vllm                     | 30123                   | ")
+    )
+    host.cases("@npu_e2e(runner='toy-2')\ndef test_case(npus): pass\n")
+
+    result = host.run("--runner", "toy-2", "--e2e-lease-timeout", "1s")
+
+    output = result.stdout.str()
+    result.assert_outcomes(errors=1)
+    assert "test_case waits for 2 of 2 devices: 1 free, 1 in use without a lease, 0 earlier requests waiting" in output
+    assert "device 1: in use without a lease by pid 4194303, vllm, 30123 MB" in output
+    assert "Traceback" not in output
