@@ -19,7 +19,7 @@ import pytest
 from ..errors import RunnerError
 from ..history import History
 from ..runners import find_devices
-from ..session import Case, Job, expected_duration_s, largest_first
+from ..session import Case, Job, expected_duration_s
 from .markers import CASE_KEY, QUARANTINE_KEY
 from .planning import is_served
 from .state import State, environment, state_of
@@ -43,10 +43,11 @@ def sort_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
         return
     state = state_of(config)
     places = [place for place, item in enumerate(items) if _needs_devices(item, state)]
-    cases = {items[place].nodeid: items[place] for place in places}
-    jobs = jobs_of({name: _facts(item.stash[CASE_KEY], state) for name, item in cases.items()}, state)
-    for place, job in zip(places, largest_first(jobs.values()), strict=True):
-        items[place] = cases[job.name]
+    cases = [items[place] for place in places]
+    jobs = jobs_of({item.nodeid: _facts(item.stash[CASE_KEY], state) for item in cases}, state)
+    cases.sort(key=lambda item: -jobs[item.nodeid].device_seconds)
+    for place, item in zip(places, cases, strict=True):
+        items[place] = item
 
 
 def jobs_of(facts: Mapping[str, tuple[int, float | None]], state: State) -> dict[str, Job]:

@@ -17,7 +17,7 @@ from .published import PublishedCase, published_baselines, published_cases
 from .quarantine import Quarantine, quarantine_from_arguments
 from .recording import FALSE_ALARMS, METRICS, Change, changes, record_baseline
 from .run import Run
-from .schedule import Job, largest_first, lower_bound_s, starts
+from .schedule import Job, lower_bound_s, starts
 from .settings import Settings
 
 __all__ = [
@@ -47,7 +47,6 @@ __all__ = [
     "demands_of",
     "expected_duration_s",
     "judge_again",
-    "largest_first",
     "lower_bound_s",
     "published_baselines",
     "published_cases",

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ascend_e2e.history import History
 from pytest_ascend_e2e.records import Ending
-from pytest_ascend_e2e.session import Job, expected_duration_s, largest_first, lower_bound_s, starts
+from pytest_ascend_e2e.session import Job, expected_duration_s, lower_bound_s, starts
 from tests.fakes.run_directories import SOUND
 
 LARGE = Job(name="large", devices=16, duration_s=10.0)
@@ -41,12 +41,6 @@ def test_a_case_that_is_larger_than_the_host_starts_when_the_host_is_free() -> N
 
     assert names(huge) == ["huge"]
     assert names(huge, running=(SHORT,)) == []
-
-
-def test_the_order_without_workers_is_by_device_seconds_and_stable() -> None:
-    twin = dataclasses.replace(HALF, name="twin")
-
-    assert [job.name for job in largest_first([SHORT, HALF, LONG, twin, LARGE])] == ["large", "half", "twin", "long", "short"]
 
 
 @pytest.mark.parametrize(
