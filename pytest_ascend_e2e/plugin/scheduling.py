@@ -19,7 +19,7 @@ import pytest
 from ..errors import RunnerError
 from ..history import History
 from ..runners import find_devices
-from ..session import Case, Job, expected_duration_s, largest_first
+from ..session import Case, Job, expected_duration_s
 from .markers import CASE_KEY, QUARANTINE_KEY
 from .planning import is_served
 from .state import State, environment, state_of
@@ -43,10 +43,11 @@ def sort_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
         return
     state = state_of(config)
     places = [place for place, item in enumerate(items) if _needs_devices(item, state)]
-    cases = {items[place].nodeid: items[place] for place in places}
-    jobs = jobs_of({name: _facts(item.stash[CASE_KEY], state) for name, item in cases.items()}, state)
-    for place, job in zip(places, largest_first(jobs.values()), strict=True):
-        items[place] = cases[job.name]
+    cases = [items[place] for place in places]
+    jobs = jobs_of({item.nodeid: _facts(item.stash[CASE_KEY], state) for item in cases}, state)
+    cases.sort(key=lambda item: -jobs[item.nodeid].device_seconds)
+    for place, item in zip(places, cases, strict=True):
+        items[place] = item
 
 
 def jobs_of(facts: Mapping[str, tuple[int, float | None]], state: State) -> dict[str, Job]:
@@ -100,9 +101,10 @@ def cases_of_workers(config: pytest.Config) -> dict[str, tuple[int, float | None
     """Return the cases that the workers collected, which are the same for each: devices and estimate (seconds) by id."""
     directory = config.stash.get(_DIRECTORY_KEY, None)
     files = [] if directory is None else sorted(directory.glob("*.json"))
-    if not files:
+    if directory is None or not files:
         return {}
     found = json.loads(files[0].read_text(encoding="utf-8"))
+    shutil.rmtree(directory, ignore_errors=True)  # now, so that a session that is killed leaves none
     return {str(name): (int(devices), estimate_s) for name, devices, estimate_s in found}
 
 
@@ -129,12 +131,14 @@ class Worker:
         """Leave the cases in the file before xdist tells of the tests; behind them all, have the standby."""
         state = state_of(session.config)
         cases = [item for item in session.items if _needs_devices(item, state)]
-        facts = [(item.nodeid, *_facts(item.stash[CASE_KEY], state)) for item in cases]
-        partial = self._file.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps(facts), encoding="utf-8")
-        partial.replace(self._file)
+        if self._file.parent.is_dir():  # it is gone where this worker takes the place of one that died
+            facts = [(item.nodeid, *_facts(item.stash[CASE_KEY], state)) for item in cases]
+            partial = self._file.with_suffix(f".{os.getpid()}")
+            partial.write_text(json.dumps(facts), encoding="utf-8")
+            partial.replace(self._file)
         result = yield
-        session.items.append(Standby.from_parent(session, name="standby"))
+        if cases:
+            session.items.append(Standby.from_parent(session, name="standby"))
         return result
 
     @pytest.hookimpl(tryfirst=True)

@@ -59,14 +59,14 @@ class CaseScheduling(LoadScheduling):  # type: ignore[misc]  # xdist does not sa
     def schedule(self) -> None:
         """Hand out tests for the first time, or after a worker was replaced."""
         if self.collection is None:
-            collections = list(self.node2collection.values())
-            jobs = self._read_jobs()
-            if not jobs or any(other != collections[0] for other in collections):
+            first, *others = self.node2collection.values()
+            told = self._read_jobs()
+            jobs = {index: told[name] for index, name in enumerate(first) if name in told}
+            if not jobs or any(other != first for other in others):
                 super().schedule()  # which tells of the difference
                 return
-            self.collection = collections[0]
-            self.pending[:] = range(len(self.collection))
-            self._jobs = {index: jobs[name] for index, name in enumerate(self.collection) if name in jobs}
+            self.collection, self._jobs = first, jobs
+            self.pending[:] = range(len(first))
         if self._jobs:
             self._hand_out()
         else:

@@ -1,13 +1,13 @@
 """Runners: which kinds of machine there are, which devices this host has, and who holds them."""
 
 from .catalogue import Catalogue, Runner, load_catalogue
-from .devices import MASK, Device, FoundDevices, find_devices, pick_runner, read_npu_smi
-from .leases import DevicePool, Lease, Slot, simulated_slots
-from .locks import DEFAULT_LOCK_DIR, LockDirectory
+from .devices import MASK, Device, FoundDevices, devices_of, find_devices, pick_runner, read_npu_smi
+from .leases import DevicePool, Lease, Slot, Survey, simulated_slots, survey
+from .locks import DEFAULT_LOCK_DIR, Holder, LockDirectory
 from .npu_smi import NpuDevice, NpuProcess, NpuSmi, parse_npu_smi
 from .occupancy import occupation, occupied_devices
 from .ports import PortLease, PortPool
-from .waiting import Waiting, holder_of, tickets_of
+from .waiting import Waiting
 
 __all__ = [
     "DEFAULT_LOCK_DIR",
@@ -16,6 +16,7 @@ __all__ = [
     "Device",
     "DevicePool",
     "FoundDevices",
+    "Holder",
     "Lease",
     "LockDirectory",
     "NpuDevice",
@@ -25,9 +26,10 @@ __all__ = [
     "PortPool",
     "Runner",
     "Slot",
+    "Survey",
     "Waiting",
+    "devices_of",
     "find_devices",
-    "holder_of",
     "load_catalogue",
     "occupation",
     "occupied_devices",
@@ -35,5 +37,5 @@ __all__ = [
     "pick_runner",
     "read_npu_smi",
     "simulated_slots",
-    "tickets_of",
+    "survey",
 ]

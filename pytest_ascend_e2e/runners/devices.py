@@ -20,7 +20,7 @@ from pathlib import Path
 from ..errors import RunnerError
 from .catalogue import Catalogue, Runner
 from .leases import Slot
-from .npu_smi import NpuDevice, NpuProcess, NpuSmi, parse_npu_smi
+from .npu_smi import NpuDevice, NpuSmi, parse_npu_smi
 
 MASK = "ASCEND_RT_VISIBLE_DEVICES"
 
@@ -35,8 +35,7 @@ class Device:
     """One NPU as a program of this process would see it.
 
     `id` is what ASCEND_RT_VISIBLE_DEVICES takes. `number` names the die on the whole host, `card` groups the dies of a card. `chip`
-    and `health` are empty, `memory_gb` is None where only a device node was found. `used_mb` and `processes` are what npu-smi
-    showed.
+    and `health` are empty, `memory_gb` and `die`, what npu-smi showed, are None where only a device node was found.
     """
 
     id: int
@@ -45,8 +44,7 @@ class Device:
     chip: str = ""
     health: str = ""
     memory_gb: float | None = None
-    used_mb: int | None = None
-    processes: tuple[NpuProcess, ...] = ()
+    die: NpuDevice | None = None
 
     @property
     def lock_name(self) -> str:
@@ -93,7 +91,7 @@ def find_devices(environ: Mapping[str, str], *, dev_dir: Path = Path("/dev"), ti
     """
     smi = read_npu_smi(environ, timeout_s=timeout_s)
     origin = f"{dev_dir}/davinci*" if smi is None else "npu-smi info"
-    found = _from_nodes(dev_dir) if smi is None else _from_npu_smi(smi)
+    found = _from_nodes(dev_dir) if smi is None else devices_of(smi)
     problems = (_NO_TOOL,) if smi is None else smi.problems
     if not found and smi is not None:
         raise RunnerError(f"npu-smi info: it shows no device: {'; '.join(problems)}")
@@ -166,7 +164,7 @@ def _description(found: FoundDevices) -> str:
     return f"{text} ({'; not fit: '.join(details[:2])}{''.join(f', {item}' for item in details[2:])})"
 
 
-def _from_npu_smi(smi: NpuSmi) -> tuple[Device, ...]:
+def devices_of(smi: NpuSmi) -> tuple[Device, ...]:
     """Return the dies by ascending id; a die that a container shows twice is one device."""
     dies: dict[object, NpuDevice] = {}
     for device in smi.devices:
@@ -184,8 +182,7 @@ def _from_npu_smi(smi: NpuSmi) -> tuple[Device, ...]:
             chip=_chip(die),
             health=die.health,
             memory_gb=None if die.hbm_total_mb is None else die.hbm_total_mb / 1024,
-            used_mb=die.hbm_used_mb,
-            processes=die.processes,
+            die=die,
         )
         for rank, die in enumerate(ordered)
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from .waiting import Waiting, holder_of, tickets_of
 
 _MUTEX = "devices.mutex"
 _DESCRIBING_S = 30.0
+_DEVICE = re.compile(r"(?:npu|sim)-[0-9.]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,6 +249,31 @@ def _refusal(waiting: Waiting, deadline: Deadline, owner: str) -> Iterator[str]:
         " wait longer, or end what holds them:"
     )
     yield from waiting.lines()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Survey:
+    """Who has leased what, by the names of the locks, and who waits, the first in the queue first; None left no readable name."""
+
+    held: Mapping[str, Holder | None]
+    waiting: Sequence[Holder | None]
+
+
+def survey(locks: LockDirectory) -> Survey:
+    """Return what is leased and waited for now; nothing is where nobody ever leased.
+
+    Raises:
+        LeaseError: another process has stopped in the middle of a lease.
+    """
+    if not locks.path.is_dir():
+        return Survey(held={}, waiting=())
+    names = sorted(path.name for path in locks.path.iterdir() if _DEVICE.fullmatch(path.name))
+    with locks.mutex(_MUTEX, Deadline.after(_DESCRIBING_S, name="looking at the leases")):
+        found = {name: holder_of(locks, name) for name in (*names, *(name for _, name in tickets_of(locks)))}
+    return Survey(
+        held={name: found[name][1] for name in names if found[name][0]},
+        waiting=[holder for name, (is_held, holder) in found.items() if is_held and name not in names],
+    )
 
 
 def choose(count: int, idle: Sequence[Slot], pool: Iterable[Slot]) -> tuple[Slot, ...]:

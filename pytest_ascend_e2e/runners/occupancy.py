@@ -31,13 +31,16 @@ def occupied_devices(environ: Mapping[str, str]) -> dict[int, str]:
 def occupation(device: Device, *, command_of: Callable[[NpuProcess], str] | None = None) -> str:
     """Return how a device is used: pid, command and memory of each process, or memory alone; empty where it is idle."""
     describe = _command if command_of is None else command_of
-    if device.processes:
-        users = (f"pid {one.pid}, {describe(one)}, {_memory(one.memory_mb)}" for one in device.processes)
+    die = device.die
+    if die is None:
+        return ""
+    if die.processes:
+        users = (f"pid {one.pid}, {describe(one)}, {_memory(one.memory_mb)}" for one in die.processes)
         return f"in use without a lease by {'; '.join(users)}"
-    if device.used_mb is not None and device.used_mb > IDLE_MB:
+    if die.hbm_used_mb is not None and die.hbm_used_mb > IDLE_MB:
         return (
-            f"in use without a lease: {device.used_mb} MB of its memory are taken (an idle one has less than {IDLE_MB}) and npu-smi"
-            " shows no process of it here; look outside of this container, or reset the device"
+            f"in use without a lease: {die.hbm_used_mb} MB of its memory are taken (an idle one has less than {IDLE_MB}),"
+            " and npu-smi shows no process of it here; look outside of this container, or reset the device"
         )
     return ""
 

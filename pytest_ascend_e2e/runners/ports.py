@@ -44,10 +44,15 @@ class PortLease:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PortPool:
-    """The ports `first` to `last` of this host; the default lies below the ephemeral ports and above Ray's workers."""
+    """The ports `first` to `last` of this host; the default lies below the ephemeral ports and above Ray's workers.
+
+    They are locked `unit` by `unit`, and a lease has as many descriptors as units: one for each port would be hundreds for a run.
+    All who share a lock directory use the same unit.
+    """
 
     first: int = 21000
     last: int = 28999
+    unit: int = 1
     locks: LockDirectory = field(default_factory=LockDirectory)
     poll_s: float = 0.5
 
@@ -82,16 +87,17 @@ class PortPool:
         block: dict[int, int] = {}
         busy: list[tuple[int, Holder | None]] = []
         try:
-            for port in range(self.first, self.last + 1):
+            for port in range(self.first, self.last + 2 - self.unit, self.unit):
                 descriptor = self._claim(port, busy)
                 if descriptor is None:
                     _free_all(block)
                     continue
                 block[port] = descriptor
-                if len(block) == count:
+                if len(block) * self.unit >= count:
                     for held in block.values():
                         self.locks.write_holder(held, owner)
-                    lease = PortLease(tuple(block), tuple(block.values()))
+                    start = min(block)
+                    lease = PortLease(tuple(range(start, start + count)), tuple(block.values()))
                     block = {}
                     return lease, busy
         finally:
@@ -103,9 +109,11 @@ class PortPool:
         descriptor = self.locks.try_lock(name)
         if descriptor is None:
             busy.append((port, self.locks.read_holder(name)))
-        elif not is_free(port):
+            return None
+        used = next((one for one in range(port, port + self.unit) if not is_free(one)), None)
+        if used is not None:
             free(descriptor)
-            busy.append((port, None))
+            busy.append((used, None))
             return None
         return descriptor
 

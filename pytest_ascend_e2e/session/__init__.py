@@ -19,7 +19,7 @@ from .published import PublishedCase, published_baselines, published_cases
 from .quarantine import Quarantine, quarantine_from_arguments
 from .recording import FALSE_ALARMS, METRICS, Change, changes, record_baseline
 from .run import Run
-from .schedule import Job, largest_first, lower_bound_s, starts
+from .schedule import Job, lower_bound_s, starts
 from .settings import Settings
 
 __all__ = [
@@ -52,7 +52,6 @@ __all__ = [
     "host_of",
     "input_findings",
     "judge_again",
-    "largest_first",
     "lower_bound_s",
     "not_made_again",
     "published_baselines",

@@ -10,7 +10,7 @@ import functools
 import json
 import os
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -45,6 +45,7 @@ from .host import findings_here, input_findings
 from .merging import merged
 from .ready_data import ready_files
 from .run import Run
+from .run_ports import RunPorts, leased_ports
 from .settings import Settings
 from .training import Observer, Training
 
@@ -178,18 +179,25 @@ class Bench:
             if plan.problems:
                 raise PreflightError(*(f"{case.name} cannot work on {self.runner.name}: {problem}" for problem in plan.problems))
             baselines = find_baselines(self.test_file, case.name, self.runner.name)
-            with nullcontext(lease) if lease is not None else self._lease(case) as held:
+            with nullcontext(lease) if lease is not None else self._lease(case) as held, self._ports(case) as ports:
                 return training.run(
                     plan=plan,
                     config="" if plan.config is None else yaml.safe_dump(dict(plan.config), sort_keys=False),
                     argv=self._argv(plan),
-                    environment=self._environment(recipe),
+                    environment={**ports.variables, **self._environment(recipe)},
                     environ=self.environ,
-                    lease=held,
+                    # Whoever of the run outlives this process keeps its ports as it keeps its devices.
+                    lease=replace(held, fds=(*held.fds, *ports.fds)),
                     baselines=baselines,
                     observe=observe,
                     unfinished=unfinished,
                 )
+
+    def _ports(self, case: Case) -> AbstractContextManager[RunPorts]:
+        if self.runner.simulated:
+            return nullcontext(RunPorts(variables={}))
+        wait_s = wait_limit(case, self.settings)
+        return leased_ports(self.settings.lock_dir, devices=self.runner.devices, owner=case.name, wait_s=wait_s)
 
     def _inputs(self, case: Case, *, model: str, train: str, val: str) -> Inputs:
         return Inputs(model_path=model, train_files=train, val_files=val, n_gpus_per_node=self.runner.devices, nnodes=case.nodes)

@@ -48,11 +48,6 @@ def starts(waiting: Sequence[Job], running: Iterable[Job], *, devices: int, work
     return min(outcomes, key=lambda outcome: outcome.end_s).first
 
 
-def largest_first(jobs: Iterable[Job]) -> list[Job]:
-    """Return the jobs by what they cost the host, the largest first; equals keep their order."""
-    return sorted(jobs, key=lambda job: -job.device_seconds)
-
-
 def lower_bound_s(jobs: Sequence[Job], *, devices: int, workers: int) -> float:
     """Return a time that no schedule can beat: the work over the devices, over the workers, the longest, and those side by side.
 

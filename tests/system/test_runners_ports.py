@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from pytest_ascend_e2e.deadline import Deadline
 from pytest_ascend_e2e.errors import LeaseError
 from pytest_ascend_e2e.runners import LockDirectory, PortPool
 from pytest_ascend_e2e.runners.ports import is_free
+from pytest_ascend_e2e.session.run_ports import RunPorts, leased_ports
 
 SIZE = 6
 
@@ -77,3 +79,31 @@ def test_a_deadline_names_what_holds_the_ports(ports: PortPool, busy: int) -> No
 def test_a_range_that_cannot_hold_the_ports_is_refused(tmp_path: Path, first: int, last: int, count: int) -> None:
     with pytest.raises(LeaseError, match=f"{count} ports cannot be leased for 'run' from {first}-{last}"):
         PortPool(first=first, last=last, locks=LockDirectory(tmp_path)).lease(count, deadline=soon(), owner="run")
+
+
+def test_a_lease_of_units_has_a_descriptor_for_each_and_starts_where_a_unit_does(ports: PortPool) -> None:
+    units = dataclasses.replace(ports, unit=3)
+
+    with units.lease(2, deadline=soon(), owner="a") as a, units.lease(2, deadline=soon(), owner="b") as b:
+        assert (a.ports, b.ports) == ((ports.first, ports.first + 1), (ports.first + 3, ports.first + 4))
+        assert (len(a.fds), len(b.fds)) == (1, 1)
+
+
+def test_a_unit_in_which_a_program_listens_is_passed_over(ports: PortPool, busy: int) -> None:
+    with dataclasses.replace(ports, unit=3).lease(2, deadline=soon(), owner="a") as lease:
+        assert lease.ports == (busy + 2, busy + 3)
+
+
+def test_two_runs_have_hccl_ranges_of_their_own(tmp_path: Path) -> None:
+    def ranges(held: RunPorts) -> list[set[int]]:
+        texts = [held.variables[f"HCCL_{side}_SOCKET_PORT_RANGE"].split("-") for side in ("HOST", "NPU")]
+        return [set(range(int(first), int(last) + 1)) for first, last in texts]
+
+    with (
+        leased_ports(tmp_path, devices=16, owner="a", wait_s=10) as a,
+        leased_ports(tmp_path, devices=1, owner="b", wait_s=10) as b,
+    ):
+        four = [*ranges(a), *ranges(b)]
+
+    assert [len(one) for one in four] == [64, 64, 4, 4]
+    assert len(set().union(*four)) == sum(map(len, four)), "no port is in two of them"

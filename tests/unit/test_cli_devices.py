@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pytest_ascend_e2e.cli import main
-from pytest_ascend_e2e.runners import NpuProcess
+from pytest_ascend_e2e.deadline import Deadline
+from pytest_ascend_e2e.errors import LeaseError
+from pytest_ascend_e2e.runners import DevicePool, LockDirectory, NpuProcess, Slot, Waiting, simulated_slots
 from tests.fakes.npu_smi import A3, a2_devices, a3_devices, device, install, render
 
 
@@ -101,10 +104,60 @@ def test_without_a_file_npu_smi_is_asked(
     assert [one["npu"] for one in json.loads(capsys.readouterr().out)["devices"]] == [0, 1]
 
 
+def test_of_this_host_ids_leases_and_waiting_requests_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", install(tmp_path / "bin", render(a3_devices(3)[1:], A3))["PATH"])
+    locks = LockDirectory(tmp_path / "locks", now=lambda: 1767225600.0)
+    slots = [Slot(id=number, card=0, lock_name=f"npu-{number + 1}") for number in range(2)]
+    devices = DevicePool(slots=slots, locks=locks, poll_s=0.01)
+    words = ["devices", "--lock-dir", str(tmp_path / "locks")]
+    seen = []
+
+    def look(_: Waiting) -> None:
+        seen.append(main(words))
+        seen.append(main([*words, "--json"]))
+
+    with devices.lease(1, deadline=Deadline.after(20, name="lease"), owner="case A"), pytest.raises(LeaseError):
+        devices.lease(2, deadline=Deadline.after(0.05, name="lease"), owner="case B", tell=look)
+
+    who = f"pid {os.getpid()}, since 2026-01-01T00:00:00+00:00"
+    table, _, data = capsys.readouterr().out.partition("{")
+    assert seen == [0, 0]
+    lines = [" ".join(line.split()) for line in table.splitlines()]
+    assert lines[0] == "id NPU chip Phy-ID name health bus HBM MB AI core processes lease"
+    assert lines[1] == f"0 0 1 1 Ascend910 OK 0000:21:00.0 3001 / 65536 1% none 'case A', {who}"
+    assert lines[2].startswith("1 1 0 2 ")
+    assert lines[2].endswith(" none -")
+    assert lines[3:] == [f"waiting for 2 devices: 'case B', {who}"]
+    found = json.loads("{" + data)
+    since = "2026-01-01T00:00:00+00:00"
+    assert [one["id"] for one in found["devices"]] == [0, 1]
+    assert [one["lease"] for one in found["devices"]] == [
+        {"owner": "case A", "pid": os.getpid(), "since": since, "count": None},
+        None,
+    ]
+    assert found["waiting"] == [{"owner": "case B", "pid": os.getpid(), "since": since, "count": 2}]
+
+
+def test_leases_of_simulated_devices_are_shown_where_there_is_no_npu(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    devices = DevicePool(slots=simulated_slots(2), locks=LockDirectory(tmp_path / "locks"))
+
+    with devices.lease(1, deadline=Deadline.after(20, name="lease"), owner="case A"):
+        status = main(["devices", "--lock-dir", str(tmp_path / "locks")])
+
+    assert status == 0
+    assert capsys.readouterr().out.startswith("sim-0: leased by 'case A', pid ")
+
+
 def test_a_host_without_npu_smi_is_told_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("ASCEND_E2E_LOCK_DIR", str(tmp_path / "locks"))
 
     status = main(["devices"])
 
