@@ -77,7 +77,7 @@ class Session:
         self._known = set(self._runs())
         command = [sys.executable, "-m", "pytest", CASE, "-q", "-p", "no:cacheprovider", "--runner", "sim-2"]
         places = ["--e2e-run-root", str(self.root), "--e2e-lock-dir", str(self.locks), "--e2e-history", str(out / "history.sqlite")]
-        limits = ["--e2e-steps", str(STEPS), "--e2e-silence-timeout", "3m", "--e2e-run-timeout", "20m"]
+        limits = ["--e2e-steps", str(STEPS), "--e2e-silence-timeout", "2m", "--e2e-run-timeout", "20m"]
         with (out / "session.log").open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, *places, *limits, *arguments], stdout=log, stderr=subprocess.STDOUT, start_new_session=True
