@@ -99,23 +99,6 @@ def test_an_interrupted_run_leaves_a_record_that_says_so(host: Host) -> None:
     assert record["last_step"] >= 1
 
 
-def test_a_killed_session_leaves_a_record_that_says_so(host: Host) -> None:
-    host.cases(SLOW)
-    session = start_session(host)
-    metrics = wait_for("the first step", host.pytester.path, "runs/*/metrics.jsonl")
-    before = json.loads((metrics.parent / "record.json").read_text())
-
-    session.kill()
-    session.communicate(timeout=180)
-
-    wait_for("the note of the ending", host.pytester.path, "runs/*/ending.json")
-    record = json.loads((metrics.parent / "record.json").read_text())
-    assert before["end_reason"].startswith("not ended yet")
-    assert (record["ending"], record["signal"]) == ("interrupted", "SIGTERM")
-    assert record["end_reason"] == "the pytest process is gone; the training ended by SIGTERM"
-    assert record["duration_s"] > 0
-
-
 def test_the_death_of_an_xdist_worker_ends_its_training_and_frees_the_devices(host: Host) -> None:
     host.cases(SLOW)
     session = start_session(host, "-n1")
@@ -134,13 +117,12 @@ def test_the_death_of_an_xdist_worker_ends_its_training_and_frees_the_devices(ho
     assert "deadline" in again.stdout.str(), "the devices were free again, and the run met its own deadline"
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL], ids=lambda sent: signal.Signals(sent).name)
-def test_the_end_of_an_xdist_session_ends_the_trainings_of_its_workers(host: Host, sent: signal.Signals) -> None:
+def test_sigterm_to_an_xdist_session_ends_the_trainings_of_its_workers(host: Host) -> None:
     host.cases(SLOW)
     session = start_session(host, "-n1")
     metrics = wait_for("the first step", host.pytester.path, "runs/*/metrics.jsonl")
 
-    os.kill(session.pid, sent)
+    session.terminate()
     session.communicate(timeout=180)
 
     await_the_end_of(metrics.parent.name)
