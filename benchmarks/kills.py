@@ -31,6 +31,7 @@ from pytest_ascend_e2e.launch.ray_home import HOMES
 from pytest_ascend_e2e.launch.ray_remains import WEIGHT_SOCKETS, job_number
 from pytest_ascend_e2e.launch.shared_memory import mapped_segments
 
+ROOT = Path(__file__).parent.parent
 CASE = "tests/e2e_npu/test_smoke.py::test_grpo_qwen3_gsm8k"
 VICTIMS = ("session", "trainer", "worker")
 SPAN_S = 60.0
@@ -77,10 +78,10 @@ class Session:
         self._known = set(self._runs())
         command = [sys.executable, "-m", "pytest", CASE, "-q", "-p", "no:cacheprovider", "--runner", "sim-2"]
         places = ["--e2e-run-root", str(self.root), "--e2e-lock-dir", str(self.locks), "--e2e-history", str(out / "history.sqlite")]
-        limits = ["--e2e-steps", str(STEPS), "--e2e-silence-timeout", "3m", "--e2e-run-timeout", "20m"]
+        limits = ["--e2e-steps", str(STEPS), "--e2e-silence-timeout", "2m", "--e2e-run-timeout", "20m"]
         with (out / "session.log").open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, *places, *limits, *arguments], stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                [*command, *places, *limits, *arguments], stdout=log, stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True
             )
         self.began_at = time.monotonic()
 
@@ -251,13 +252,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("e2e-runs/kills"), help="directory of the log, the runs and the locks")
     parser.add_argument("--seed", type=int, default=1, help="of moments and victims (default: 1)")
     options, arguments = parser.parse_known_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    log = options.out / "kills.jsonl"
+    out = options.out.absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    log = out / "kills.jsonl"
     done = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     number = max((kill["number"] for kill in done), default=0)
     while len(done) < options.count:
         number += 1
-        kill = kill_once(number, seed=options.seed, out=options.out, arguments=arguments)
+        kill = kill_once(number, seed=options.seed, out=out, arguments=arguments)
         if kill is None:
             print(f"{number}: the session was over before its kill; drawn anew", flush=True)
             continue

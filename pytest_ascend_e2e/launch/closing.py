@@ -30,16 +30,16 @@ class Book:
     ray_home: str = ""
 
     def close(self, reason: str, *, status: int | None = None, duration_s: float | None = None) -> None:
-        """Write `ending.json`, complete a record that was left unfinished, keep Ray's logs and remove its directory.
+        """Complete a record that was left unfinished, write `ending.json`, keep Ray's logs and remove its directory.
 
         `status` is the exit status of the training, negative for a signal, None where nobody knows.
         """
         run_dir = Path(self.run_dir)
         if run_dir.is_dir():  # it may be gone with the session
+            _complete(run_dir / "record.json", reason, status, duration_s)
             ending = run_dir / "ending.json"
             if not ending.exists():
                 _write(ending, {"schema": ENDING_SCHEMA, "reason": reason, "status": status})
-            _complete(run_dir / "record.json", reason, status, duration_s)
         remove_weight_sockets(self.run_id)
         if self.ray_home:
             put_away(self.ray_home, keep_in=run_dir / "ray-logs" if run_dir.is_dir() else None)

@@ -67,7 +67,7 @@ def home_variables(home: Path) -> dict[str, str]:
     temporary, cache = str(home / _TEMPORARY), home / "cache"
     return {
         "TMPDIR": temporary,
-        # vLLM's sockets; where it is not TMPDIR, it is the caller's.
+        # Where vLLM makes its sockets: a caller's own value would lead out of here.
         "VLLM_RPC_BASE_PATH": temporary,
         "VLLM_CACHE_ROOT": str(cache / "vllm"),
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
@@ -84,7 +84,7 @@ def orphaned_homes(root: Path = HOMES) -> Iterator[tuple[Book, str]]:
     for path in root.glob(f"e2e-*/{_MARK}"):
         try:
             mark = json.loads(path.read_text(encoding="utf-8"))
-            if path.stat().st_uid == os.geteuid() and mark["processes"] == _namespace():
+            if path.parent.lstat().st_uid == os.geteuid() and mark["processes"] == _namespace():
                 book = Book(run_id=mark["run_id"], run_dir=mark["run_dir"], ray_home=str(path.parent))
                 yield book, str(mark["owner"])
         except (OSError, ValueError, KeyError):  # going at this very moment, or another version's

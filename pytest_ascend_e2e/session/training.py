@@ -100,7 +100,11 @@ class Training:
         The run of a training that is interrupted is handed to `unfinished`, before the interruption goes on.
         """
         path = self._settings.run_root / self._run_id
-        own = {**home_variables(self._ray_home), **environment, **RunDirectory(path).variables}
+        private = home_variables(self._ray_home)
+        if self._runner.simulated:
+            # All that is in it is what each model's class can, which vLLM imports itself once more to find out.
+            private["VLLM_CACHE_ROOT"] = str(self._settings.cache_root / "vllm")
+        own = {**private, **environment, **RunDirectory(path).variables}
         if not isinstance(self._recipe, SFT):
             own |= own_modules(environment, environ)
         if not self._runner.simulated:

