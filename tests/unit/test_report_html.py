@@ -39,12 +39,12 @@ class Page(html.parser.HTMLParser):
             self._section = dict(attrs)["id"] or ""
         self._skipped = tag if tag in {"script", "style"} else ""
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002  # the base class names it
         self._skipped = ""
 
     def handle_data(self, data: str) -> None:
         if not self._skipped:
-            self.texts[self._section] = ' '.join([*self.texts.get(self._section, '').split(), *data.split()])
+            self.texts[self._section] = " ".join([*self.texts.get(self._section, "").split(), *data.split()])
 
     def ids(self) -> list[str]:
         return [attributes["id"] or "" for _, attributes in self.elements if "id" in attributes]
@@ -110,8 +110,8 @@ def test_a_value_that_is_no_number_and_a_gap_are_kept_and_told_as_such(runs: lis
     assert (series["actor/grad_norm"][3], series["actor/grad_norm"][8]) == ("nan", "inf")
     assert series["actor/entropy"][4:8] == [0.75, None, None, 0.72]
     told = Page(text).texts["run-test_grpo-2"]
-    assert "actor/grad_norm: NaN at steps 4" in told
-    assert "actor/grad_norm: inf at steps 9" in told
+    assert "actor/grad_norm: NaN at step 4" in told
+    assert "actor/grad_norm: inf at step 9" in told
     assert "actor/entropy: no value at steps 6..7" in told
 
 
@@ -163,7 +163,9 @@ def test_the_last_green_run_is_found_in_the_history_too(runs: list[RunRecord]) -
     ids=lambda changed: next(iter(changed)),
 )
 def test_another_run_is_no_last_green_one(tmp_path: Path, changed: dict[str, Any]) -> None:
-    told = Page(html_report([red_run(tmp_path)], past=[dataclasses.replace(green_run(tmp_path), **changed)])).texts["run-test_grpo-2"]
+    told = Page(html_report([red_run(tmp_path)], past=[dataclasses.replace(green_run(tmp_path), **changed)])).texts[
+        "run-test_grpo-2"
+    ]
 
     assert "No earlier run of this case" in told
 
@@ -274,7 +276,7 @@ def test_a_report_is_written_whole_and_nothing_is_left_beside_it(tmp_path: Path,
 def test_a_report_that_cannot_be_written_is_an_error_with_its_remedy(tmp_path: Path, runs: list[RunRecord]) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(RecordError, match="cannot be written: .*; choose another file for the report"):
+    with pytest.raises(RecordError, match=r"cannot be written: .*; choose another file for the report"):
         write_html(runs, tmp_path / "file" / "report.html")
 
 

@@ -156,11 +156,15 @@ def oddities(series: MetricSeries, metrics: Metrics) -> list[str]:
     for name, shown in (("nan", "NaN"), ("inf", "inf"), ("-inf", "-inf")):
         steps = [step for step, text in odd if text == name]
         if steps:
-            found.append(f"{shown} at steps {shown_steps(steps)}")
+            found.append(f"{shown} at {_steps(steps)}")
     missing = () if is_sparse(series.name) else series.missing(axis(metrics.training_steps))
     if missing:
-        found.append(f"no value at steps {shown_steps(missing)}")
+        found.append(f"no value at {_steps(missing)}")
     return found
+
+
+def _steps(steps: Sequence[int]) -> str:
+    return f"step{'s' if len(steps) > 1 else ''} {shown_steps(steps)}"
 
 
 def axis(steps: Sequence[int]) -> tuple[int, ...]:
