@@ -5,6 +5,7 @@ Must not know: who shows them. Nothing here raises for a file that is missing or
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,7 @@ import yaml
 
 from ..diagnosis import Excerpt, excerpt
 from ..errors import RecordError
-from ..launch import RunDirectory
+from ..launch import Redactor, RunDirectory
 from ..metrics import Metrics, bounded_lines
 from ..records import RunRecord
 from .existing import read_metrics
@@ -86,7 +87,11 @@ def _read(read: Callable[[], _Read], missing: list[str]) -> _Read | None:
 
 def _excerpt(path: Path, cause: str) -> Excerpt:
     with path.open("rb") as stream:
-        return excerpt(bounded_lines(stream), cause)
+        found = excerpt(bounded_lines(stream), cause)
+    # The log is as the training printed it; what leaves its directory holds nothing that looks like a secret.
+    redactor = Redactor()
+    lines = (dataclasses.replace(line, text=redactor.text(line.text)) for line in found.lines)
+    return dataclasses.replace(found, lines=tuple(lines))
 
 
 def _settings(path: Path, own: Callable[[str], str]) -> dict[str, str]:

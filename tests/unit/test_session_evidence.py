@@ -66,3 +66,14 @@ def test_a_file_that_is_broken_is_named(tmp_path: Path, name: str, text: str) ->
     (said,) = read_configuration(record).missing
 
     assert "not readable" in said
+
+
+def test_a_log_leaves_its_directory_without_what_looks_like_a_secret(tmp_path: Path) -> None:
+    directory = write_run(tmp_path, 1)
+    record = record_in(directory)
+    (directory / "train.log").write_text("fetching https://me:hunter2@example.org/model\n")
+
+    log = read_evidence(record).log
+
+    assert log is not None
+    assert log.lines[0].text == "fetching https://<redacted>@example.org/model"

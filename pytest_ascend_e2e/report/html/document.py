@@ -101,7 +101,12 @@ def html_report(records: Sequence[RunRecord], *, past: Iterable[RunRecord] = (),
 
 def _page(evidence: Evidence, anchor: str, known: Sequence[RunRecord], records: Sequence[RunRecord]) -> RunPage:
     record = evidence.record
-    same_case = [other for other in known if (other.case, other.runner) == (record.case, record.runner)]
+    same_case = [
+        other
+        for other in known
+        if (other.case, other.runner) == (record.case, record.runner)
+        and (not other.changed or other.run_id == record.run_id)  # changed by its session: another training than the case's
+    ]
     history = sorted(same_case, key=lambda other: (other.started_at, other.run_id))
     green = last_green(record, history)
     name = record.case.rpartition("::")[2]
