@@ -25,6 +25,7 @@ from .existing import read_metrics
 _Read = TypeVar("_Read")
 # The loader of libyaml, where PyYAML was built with it, reads a composed configuration in a tenth of the time.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LINES_AFTER_A_CAUSE = 25
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,11 +57,12 @@ def read_evidence(record: RunRecord) -> Evidence:
     missing: list[str] = []
     directory = Path(record.run_dir)
     cause = record.diagnosis.line if record.diagnosis is not None else ""
+    after = 0 if record.is_passed else _LINES_AFTER_A_CAUSE  # the end of a sound log tells little
     return Evidence(
         record=record,
         metrics=_read(lambda: read_metrics(directory), missing),
         configuration=read_configuration(record),
-        log=_read(lambda: _excerpt(RunDirectory(directory).log, cause), missing),
+        log=_read(lambda: _excerpt(RunDirectory(directory).log, cause, after), missing),
         missing=tuple(missing),
     )
 
@@ -85,9 +87,9 @@ def _read(read: Callable[[], _Read], missing: list[str]) -> _Read | None:
     return None
 
 
-def _excerpt(path: Path, cause: str) -> Excerpt:
+def _excerpt(path: Path, cause: str, after: int) -> Excerpt:
     with path.open("rb") as stream:
-        found = excerpt(bounded_lines(stream), cause)
+        found = excerpt(bounded_lines(stream), cause, after=after)
     # The log is as the training printed it; what leaves its directory holds nothing that looks like a secret.
     redactor = Redactor()
     lines = (dataclasses.replace(line, text=redactor.text(line.text)) for line in found.lines)

@@ -18,7 +18,7 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
-_WAIT_S = 120.0
+_WAIT_S = 300.0
 
 
 def chromium() -> str | None:
@@ -46,7 +46,7 @@ class Browser:
     def open(self, address: str) -> None:
         """Load a page, and return when it is loaded."""
         self.call("Page.navigate", {"url": address})
-        self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
+        self.wait_for("document.readyState === 'complete'")
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of a JavaScript expression, a promise's own."""

@@ -7,6 +7,7 @@ import dataclasses
 import gzip
 import html.parser
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from pytest_ascend_e2e.errors import RecordError
 from pytest_ascend_e2e.records import RunRecord
 from pytest_ascend_e2e.report.html import html_report, write_html
 from pytest_ascend_e2e.report.html.charts import axis, charts_of
+from pytest_ascend_e2e.report.html.packing import plain
 from pytest_ascend_e2e.session import read_evidence
 from tests.fakes.reports import BASELINE, HOSTILE, LOW, broken_run, green_run, hostile_run, red_run
 
@@ -284,3 +286,21 @@ def test_a_step_that_a_log_left_out_is_on_the_axis_unless_nearly_all_are() -> No
     assert axis((1, 2, 5)) == (1, 2, 3, 4, 5)
     assert axis((1, 1000)) == (1, 1000)
     assert axis(()) == ()
+
+
+def test_numbers_keep_the_digits_that_are_asked_for() -> None:
+    values = (None, math.nan, -math.inf, 0.0, 1.0, -0.00012345678, 99999.9, 5e300, 1e-7)
+
+    assert [plain(value, digits=4) for value in values] == [None, "nan", "-inf", 0, 1, -0.0001235, 1e5, 5e300, 1e-7]
+
+
+def test_a_report_of_many_values_keeps_what_is_drawn_and_the_figures_of_all(
+    runs: list[RunRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_ascend_e2e.report.html.document._ALL_METRICS_UP_TO", 100)
+
+    data = data_of(html_report(runs[:1]), "test_grpo-1")
+
+    assert "critic/rewards/mean" in data["tables"]["step"]["series"]
+    assert "critic/rewards/max" not in data["tables"]["step"]["series"]
+    assert "critic/rewards/max" in [row[0] for row in data["figures"]]

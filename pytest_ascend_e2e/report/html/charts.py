@@ -24,7 +24,7 @@ _CHARTS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         "Log-prob difference, max": ("probability", ("training/rollout_probs_diff_max",)),
         "Pearson correlation of rollout and training": ("", ("training/rollout_actor_probs_pearson_corr",)),
         "KL to the reference and to the old policy": ("", ("actor/kl_loss", "actor/reward_kl_penalty", "actor/ppo_kl")),
-        "KL of rollout and training": ("", ("rollout_corr/kl", "rollout_corr/k3_kl")),
+        "KL of rollout and training": ("", ("rollout_corr/k3_kl",)),
         "Entropy": ("nats", ("actor/entropy", "actor/entropy_loss")),
         "Gradient norm": ("", ("actor/grad_norm", "critic/grad_norm", "train/grad_norm")),
         "Throughput": ("tokens/s per device", ("perf/throughput",)),
@@ -38,7 +38,7 @@ _CHARTS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 )
             ),
         ),
-        "Device memory": ("GB", ("actor/perf/max_memory_allocated_gb", "actor/perf/max_memory_reserved_gb")),
+        "Device memory": ("GB", ("actor/perf/max_memory_allocated_gb",)),
         "Host memory": ("GB", ("actor/perf/cpu_memory_used_gb",)),
         "Response length": ("tokens", ("response_length/mean",)),
     }
