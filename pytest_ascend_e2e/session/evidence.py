@@ -5,6 +5,7 @@ Must not know: who shows them. Nothing here raises for a file that is missing or
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,7 @@ import yaml
 
 from ..diagnosis import Excerpt, excerpt
 from ..errors import RecordError
-from ..launch import RunDirectory
+from ..launch import Redactor, RunDirectory
 from ..metrics import Metrics, bounded_lines
 from ..records import RunRecord
 from .existing import read_metrics
@@ -24,6 +25,7 @@ from .existing import read_metrics
 _Read = TypeVar("_Read")
 # The loader of libyaml, where PyYAML was built with it, reads a composed configuration in a tenth of the time.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LINES_AFTER_A_CAUSE = 25
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,11 +57,12 @@ def read_evidence(record: RunRecord) -> Evidence:
     missing: list[str] = []
     directory = Path(record.run_dir)
     cause = record.diagnosis.line if record.diagnosis is not None else ""
+    after = 0 if record.is_passed else _LINES_AFTER_A_CAUSE  # the end of a sound log tells little
     return Evidence(
         record=record,
         metrics=_read(lambda: read_metrics(directory), missing),
         configuration=read_configuration(record),
-        log=_read(lambda: _excerpt(RunDirectory(directory).log, cause), missing),
+        log=_read(lambda: _excerpt(RunDirectory(directory).log, cause, after), missing),
         missing=tuple(missing),
     )
 
@@ -84,9 +87,13 @@ def _read(read: Callable[[], _Read], missing: list[str]) -> _Read | None:
     return None
 
 
-def _excerpt(path: Path, cause: str) -> Excerpt:
+def _excerpt(path: Path, cause: str, after: int) -> Excerpt:
     with path.open("rb") as stream:
-        return excerpt(bounded_lines(stream), cause)
+        found = excerpt(bounded_lines(stream), cause, after=after)
+    # The log is as the training printed it; what leaves its directory holds nothing that looks like a secret.
+    redactor = Redactor()
+    lines = (dataclasses.replace(line, text=redactor.text(line.text)) for line in found.lines)
+    return dataclasses.replace(found, lines=tuple(lines))
 
 
 def _settings(path: Path, own: Callable[[str], str]) -> dict[str, str]:

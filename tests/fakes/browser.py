@@ -1,8 +1,9 @@
-"""A real Chromium without a window, driven by the DevTools protocol: what a page drew, told its console, and asked of the network."""
+"""A real Chromium without a window, driven by the DevTools protocol: what a page drew, told its console, and asked for."""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
-_WAIT_S = 30.0
+_WAIT_S = 300.0
 
 
 def chromium() -> str | None:
@@ -32,43 +33,20 @@ class Browser:
     `complaints` are warnings and errors of the console and exceptions; `requests` the addresses that the page asked for.
     """
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self._count = 0
-        self._profile = tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True)
-        flags = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--remote-debugging-port=0")
-        self._process = subprocess.Popen(
-            [program, *flags, f"--user-data-dir={self._profile.name}", "about:blank"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-        try:
-            self._socket = self._connected()
-            target = self._send("Target.createTarget", {"url": "about:blank"})["targetId"]
-            self._session = self._send("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
-            for domain in ("Page", "Runtime", "Log", "Network"):
-                self.call(f"{domain}.enable")
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """End the browser, and remove its profile."""
-        os.killpg(self._process.pid, signal.SIGTERM)
-        try:
-            self._process.wait(_WAIT_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-        self._profile.cleanup()
+        self._connection = connection
+        target = self._send("Target.createTarget", {"url": "about:blank"})["targetId"]
+        self._session = self._send("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
 
     def open(self, address: str) -> None:
         """Load a page, and return when it is loaded."""
         self.call("Page.navigate", {"url": address})
-        self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
+        self.wait_for("document.readyState === 'complete'")
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of a JavaScript expression, a promise's own."""
@@ -113,9 +91,9 @@ class Browser:
     def _send(self, method: str, params: dict[str, Any], session: str = "") -> dict[str, Any]:
         self._count += 1
         message = {"id": self._count, "method": method, "params": params, **({"sessionId": session} if session else {})}
-        self._socket.send(json.dumps(message))
+        self._connection.send(json.dumps(message))
         while True:
-            answer = json.loads(self._socket.recv(timeout=_WAIT_S))
+            answer = json.loads(self._connection.recv(timeout=_WAIT_S))
             if answer.get("id") == self._count:
                 assert "error" not in answer, answer["error"]
                 result: dict[str, Any] = answer["result"]
@@ -131,15 +109,6 @@ class Browser:
             self.complaints.append(params["entry"]["text"])
         elif method == "Runtime.consoleAPICalled" and params["type"] in {"error", "warning", "assert"}:
             self.complaints.append(json.dumps(params["args"]))
-
-    def _connected(self) -> ClientConnection:
-        address = Path(self._profile.name) / "DevToolsActivePort"
-        deadline = time.monotonic() + _WAIT_S
-        while not (address.is_file() and len(lines := address.read_text().split()) == 2):
-            assert self._process.poll() is None, f"Chromium ended with exit status {self._process.returncode}"
-            assert time.monotonic() < deadline, "Chromium did not open its port"
-            time.sleep(0.02)
-        return connect(f"ws://127.0.0.1:{lines[0]}{lines[1]}", max_size=None, proxy=None)
 
 
 _KEYS: dict[str, dict[str, Any]] = {
@@ -157,8 +126,38 @@ def browser() -> Iterator[Browser]:
     """Give a browser that ends with the context; the machine must have one."""
     program = chromium()
     assert program is not None, "needs Chromium (Debian: apt-get install chromium)"
-    page = Browser(program)
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--remote-debugging-port=0")
+    with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
+        process = subprocess.Popen(
+            [program, *flags, f"--user-data-dir={profile}", "about:blank"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            # To 127.0.0.1 no proxy of the environment is asked.
+            with connect(_address(process, Path(profile)), max_size=None, proxy=None) as connection:
+                yield Browser(connection)
+        finally:
+            _end(process)
+
+
+def _address(process: subprocess.Popen[bytes], profile: Path) -> str:
+    """Return the address at which the browser listens, as it writes it into its profile."""
+    file = profile / "DevToolsActivePort"
+    deadline = time.monotonic() + _WAIT_S
+    while not (file.is_file() and len(lines := file.read_text().split()) == len(("port", "path"))):
+        assert process.poll() is None, f"Chromium ended with exit status {process.returncode}"
+        assert time.monotonic() < deadline, "Chromium did not open its port"
+        time.sleep(0.02)
+    return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):  # ended by itself
+        os.killpg(process.pid, signal.SIGTERM)
     try:
-        yield page
-    finally:
-        page.close()
+        process.wait(_WAIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

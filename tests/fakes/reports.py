@@ -66,17 +66,14 @@ def hostile_run(root: Path, number: int = 4) -> RunRecord:
         for step, row in logged_run(15, seed=number).items()
     }
     check = dataclasses.replace(LOW, name=HOSTILE, metric=f"actor/{HOSTILE}", message=attribute, origin=HOSTILE)
-    record = _written(
+    return _written(
         root, number, rows, log=[HOSTILE, "\x1b[31m\x00" + attribute, "a \udcff surrogate"], case=f"t.py::test_x[{HOSTILE}]",
         run_id=f"x{number} {HOSTILE}", runner=attribute, model=HOSTILE, checks=(check,), versions={HOSTILE: attribute},
         problems=(HOSTILE,), device=HOSTILE, changed=(HOSTILE,), rerun_command=HOSTILE,
     )  # fmt: skip
-    return record
 
 
-def _written(
-    root: Path, number: int, rows: Rows | None, log: list[str] | None = None, **changed: object
-) -> RunRecord:
+def _written(root: Path, number: int, rows: Rows | None, log: list[str] | None = None, **changed: object) -> RunRecord:
     run_id = changed.pop("run_id", None)
     directory = write_run(root, number, rows=rows, **changed)
     text = "".join(f"{line}\n" for line in log or [f"line {i}" for i in range(1, 101)])

@@ -53,7 +53,9 @@ def test_a_cause_before_the_last_step_is_marked_where_none_comes_after_it() -> N
 
 
 def test_a_step_line_that_a_diagnosis_shortened_is_found() -> None:
-    log = log_of("step:70 - actor/entropy:0.3 - actor/grad_norm:nan", "step:7 - actor/entropy:0.3 - actor/grad_norm:nan - perf/mfu:1")
+    log = log_of(
+        "step:70 - actor/entropy:0.3 - actor/grad_norm:nan", "step:7 - actor/entropy:0.3 - actor/grad_norm:nan - perf/mfu:1"
+    )
 
     found = excerpt(log, "step:7 - … - actor/grad_norm:nan - …")
 

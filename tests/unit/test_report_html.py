@@ -7,6 +7,7 @@ import dataclasses
 import gzip
 import html.parser
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from pytest_ascend_e2e.errors import RecordError
 from pytest_ascend_e2e.records import RunRecord
 from pytest_ascend_e2e.report.html import html_report, write_html
 from pytest_ascend_e2e.report.html.charts import axis, charts_of
+from pytest_ascend_e2e.report.html.packing import plain
 from pytest_ascend_e2e.session import read_evidence
 from tests.fakes.reports import BASELINE, HOSTILE, LOW, broken_run, green_run, hostile_run, red_run
 
@@ -39,12 +41,12 @@ class Page(html.parser.HTMLParser):
             self._section = dict(attrs)["id"] or ""
         self._skipped = tag if tag in {"script", "style"} else ""
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002  # the base class names it
         self._skipped = ""
 
     def handle_data(self, data: str) -> None:
         if not self._skipped:
-            self.texts[self._section] = ' '.join([*self.texts.get(self._section, '').split(), *data.split()])
+            self.texts[self._section] = " ".join([*self.texts.get(self._section, "").split(), *data.split()])
 
     def ids(self) -> list[str]:
         return [attributes["id"] or "" for _, attributes in self.elements if "id" in attributes]
@@ -110,8 +112,8 @@ def test_a_value_that_is_no_number_and_a_gap_are_kept_and_told_as_such(runs: lis
     assert (series["actor/grad_norm"][3], series["actor/grad_norm"][8]) == ("nan", "inf")
     assert series["actor/entropy"][4:8] == [0.75, None, None, 0.72]
     told = Page(text).texts["run-test_grpo-2"]
-    assert "actor/grad_norm: NaN at steps 4" in told
-    assert "actor/grad_norm: inf at steps 9" in told
+    assert "actor/grad_norm: NaN at step 4" in told
+    assert "actor/grad_norm: inf at step 9" in told
     assert "actor/entropy: no value at steps 6..7" in told
 
 
@@ -163,7 +165,9 @@ def test_the_last_green_run_is_found_in_the_history_too(runs: list[RunRecord]) -
     ids=lambda changed: next(iter(changed)),
 )
 def test_another_run_is_no_last_green_one(tmp_path: Path, changed: dict[str, Any]) -> None:
-    told = Page(html_report([red_run(tmp_path)], past=[dataclasses.replace(green_run(tmp_path), **changed)])).texts["run-test_grpo-2"]
+    told = Page(html_report([red_run(tmp_path)], past=[dataclasses.replace(green_run(tmp_path), **changed)])).texts[
+        "run-test_grpo-2"
+    ]
 
     assert "No earlier run of this case" in told
 
@@ -274,7 +278,7 @@ def test_a_report_is_written_whole_and_nothing_is_left_beside_it(tmp_path: Path,
 def test_a_report_that_cannot_be_written_is_an_error_with_its_remedy(tmp_path: Path, runs: list[RunRecord]) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(RecordError, match="cannot be written: .*; choose another file for the report"):
+    with pytest.raises(RecordError, match=r"cannot be written: .*; choose another file for the report"):
         write_html(runs, tmp_path / "file" / "report.html")
 
 
@@ -282,3 +286,21 @@ def test_a_step_that_a_log_left_out_is_on_the_axis_unless_nearly_all_are() -> No
     assert axis((1, 2, 5)) == (1, 2, 3, 4, 5)
     assert axis((1, 1000)) == (1, 1000)
     assert axis(()) == ()
+
+
+def test_numbers_keep_the_digits_that_are_asked_for() -> None:
+    values = (None, math.nan, -math.inf, 0.0, 1.0, -0.00012345678, 99999.9, 5e300, 1e-7)
+
+    assert [plain(value, digits=4) for value in values] == [None, "nan", "-inf", 0, 1, -0.0001235, 1e5, 5e300, 1e-7]
+
+
+def test_a_report_of_many_values_keeps_what_is_drawn_and_the_figures_of_all(
+    runs: list[RunRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_ascend_e2e.report.html.document._ALL_METRICS_UP_TO", 100)
+
+    data = data_of(html_report(runs[:1]), "test_grpo-1")
+
+    assert "critic/rewards/mean" in data["tables"]["step"]["series"]
+    assert "critic/rewards/max" not in data["tables"]["step"]["series"]
+    assert "critic/rewards/max" in [row[0] for row in data["figures"]]

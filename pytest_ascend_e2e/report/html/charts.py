@@ -24,7 +24,7 @@ _CHARTS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         "Log-prob difference, max": ("probability", ("training/rollout_probs_diff_max",)),
         "Pearson correlation of rollout and training": ("", ("training/rollout_actor_probs_pearson_corr",)),
         "KL to the reference and to the old policy": ("", ("actor/kl_loss", "actor/reward_kl_penalty", "actor/ppo_kl")),
-        "KL of rollout and training": ("", ("rollout_corr/kl", "rollout_corr/k3_kl")),
+        "KL of rollout and training": ("", ("rollout_corr/k3_kl",)),
         "Entropy": ("nats", ("actor/entropy", "actor/entropy_loss")),
         "Gradient norm": ("", ("actor/grad_norm", "critic/grad_norm", "train/grad_norm")),
         "Throughput": ("tokens/s per device", ("perf/throughput",)),
@@ -38,7 +38,7 @@ _CHARTS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 )
             ),
         ),
-        "Device memory": ("GB", ("actor/perf/max_memory_allocated_gb", "actor/perf/max_memory_reserved_gb")),
+        "Device memory": ("GB", ("actor/perf/max_memory_allocated_gb",)),
         "Host memory": ("GB", ("actor/perf/cpu_memory_used_gb",)),
         "Response length": ("tokens", ("response_length/mean",)),
     }
@@ -156,11 +156,15 @@ def oddities(series: MetricSeries, metrics: Metrics) -> list[str]:
     for name, shown in (("nan", "NaN"), ("inf", "inf"), ("-inf", "-inf")):
         steps = [step for step, text in odd if text == name]
         if steps:
-            found.append(f"{shown} at steps {shown_steps(steps)}")
+            found.append(f"{shown} at {_steps(steps)}")
     missing = () if is_sparse(series.name) else series.missing(axis(metrics.training_steps))
     if missing:
-        found.append(f"no value at steps {shown_steps(missing)}")
+        found.append(f"no value at {_steps(missing)}")
     return found
+
+
+def _steps(steps: Sequence[int]) -> str:
+    return f"step{'s' if len(steps) > 1 else ''} {shown_steps(steps)}"
 
 
 def axis(steps: Sequence[int]) -> tuple[int, ...]:

@@ -31,8 +31,10 @@ from .packing import column, packed, plain
 from .run_page import Green, RunPage
 
 TITLE = "End-to-end training tests"
-# Beyond this many values in a report, only what is drawn by itself is kept of each run's metrics.
+# Beyond this many values in a report, only what is drawn by itself is kept of each run's metrics, with the digits that the report's
+# tables have: fifty runs of a thousand steps stay under 5 MB.
 _ALL_METRICS_UP_TO = 300_000
+_DIGITS, _DIGITS_OF_MANY = 6, 4
 _FEWEST_TO_DRAW = 2
 _NO_CASES: Mapping[str, str] = MappingProxyType({})
 
@@ -101,7 +103,12 @@ def html_report(records: Sequence[RunRecord], *, past: Iterable[RunRecord] = (),
 
 def _page(evidence: Evidence, anchor: str, known: Sequence[RunRecord], records: Sequence[RunRecord]) -> RunPage:
     record = evidence.record
-    same_case = [other for other in known if (other.case, other.runner) == (record.case, record.runner)]
+    same_case = [
+        other
+        for other in known
+        if (other.case, other.runner) == (record.case, record.runner)
+        and (not other.changed or other.run_id == record.run_id)  # changed by its session: another training than the case's
+    ]
     history = sorted(same_case, key=lambda other: (other.started_at, other.run_id))
     green = last_green(record, history)
     name = record.case.rpartition("::")[2]
@@ -130,9 +137,14 @@ def _data(page: RunPage, runs: int) -> dict[str, Any]:
     metrics = page.evidence.metrics or Metrics({})
     steps = axis(metrics.steps)
     drawn = dict.fromkeys(key for chart in page.charts for key in chart.keys)
-    kept = list(metrics) if len(metrics) * len(steps) * runs <= _ALL_METRICS_UP_TO else list(drawn)
+    is_all = len(metrics) * len(steps) * runs <= _ALL_METRICS_UP_TO
+    kept, digits = (list(metrics), _DIGITS) if is_all else (list(drawn), _DIGITS_OF_MANY)
     sparse = [key for key in kept if is_sparse(key)]
-    figures = {key: [plain(run.summary.get(key)) for run in page.history] for chart in page.history_charts for key in chart.keys}
+    figures = {
+        key: [plain(run.summary.get(key), digits=_DIGITS) for run in page.history]
+        for chart in page.history_charts
+        for key in chart.keys
+    }
     return {
         "charts": [
             *[_spec(chart, "step", sparse) for chart in page.charts],
@@ -140,7 +152,7 @@ def _data(page: RunPage, runs: int) -> dict[str, Any]:
         ],
         "sparse": sparse,
         "tables": {
-            "step": {"x": steps, "series": {key: column(metrics[key], steps) for key in kept}},
+            "step": {"x": steps, "series": {key: column(metrics[key], steps, digits=digits) for key in kept}},
             "run": {"x": list(range(1, len(page.history) + 1)), "series": figures},
         },
         "figures": [_FIGURES_HEADER, *[_figures(metrics, key) for key in sorted(metrics)]],

@@ -35,10 +35,13 @@ def facts(pairs: Iterable[tuple[str, Element | str]]) -> Element:
     return node("dl", *rows, class_="facts")
 
 
-def table(caption: str, header: Sequence[str], rows: Iterable[Element], *, numeric: Sequence[int] = ()) -> Element:
-    """Return a table that scrolls in itself, also by keyboard; `numeric` are the columns that are set to the right."""
+def table(caption: str, header: Sequence[str], rows: Iterable[Element], *, numeric: Sequence[int] = (), kind: str = "") -> Element:
+    """Return a table that scrolls in itself, also by keyboard.
+
+    `numeric` are the columns that are set to the right; of the `kind` "cards", each row is a card on a narrow screen.
+    """
     heads = [node("th", name, scope="col", **({"class": "n"} if i in numeric else {})) for i, name in enumerate(header)]
-    content = node("table", node("caption", caption), node("thead", node("tr", *heads)), node("tbody", *rows))
+    content = node("table", node("caption", caption), node("thead", node("tr", *heads)), node("tbody", *rows), class_=kind)
     return node("div", content, class_="scroll", role="region", tabindex="0", aria_label=caption)
 
 

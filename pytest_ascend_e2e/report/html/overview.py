@@ -50,9 +50,7 @@ def overview(records: Sequence[RunRecord], anchors: Sequence[str], not_trained: 
     children = [_facts(records), *_not_trained(not_trained)]
     if records:
         rows = [_row(record, anchor) for record, anchor in zip(records, anchors, strict=True)]
-        runs = table("Runs", _HEADER, rows, numeric=_NUMERIC)
-        runs.find("table").set("class", "cards")  # type: ignore[union-attr]  # made just there
-        children += [_filters(records), runs]
+        children += [_filters(records), table("Runs", _HEADER, rows, numeric=_NUMERIC, kind="cards runs")]
     else:
         children.append(node("p", "No run was recorded."))
     return node("section", *children, id="overview")

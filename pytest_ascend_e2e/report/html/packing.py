@@ -14,9 +14,6 @@ from typing import Any
 
 from ...metrics import MetricSeries
 
-# More than a chart or a reader can tell apart, and few enough for fifty runs of a thousand steps in a file of 5 MB.
-DIGITS = 6
-
 
 def packed(data: Mapping[str, Any]) -> str:
     """Return the data as base64 of gzipped JSON; the same data give the same text."""
@@ -24,17 +21,17 @@ def packed(data: Mapping[str, Any]) -> str:
     return base64.b64encode(gzip.compress(text.encode("ascii"), compresslevel=9, mtime=0)).decode("ascii")
 
 
-def column(series: MetricSeries, steps: Sequence[int]) -> list[float | str | None]:
+def column(series: MetricSeries, steps: Sequence[int], *, digits: int) -> list[float | str | None]:
     """Return a value for each of `steps`: None where the series has none, NaN and infinities as text."""
     values = dict(series.items())
-    return [plain(values.get(step)) for step in steps]
+    return [plain(values.get(step), digits=digits) for step in steps]
 
 
-def plain(value: float | None) -> float | str | None:
-    """Return a number as JSON can hold it, with as many digits as are kept."""
+def plain(value: float | None, *, digits: int) -> float | str | None:
+    """Return a number as JSON can hold it, with so many significant digits."""
     if value is None:
         return None
     if not math.isfinite(value):
         return str(value)
-    short = float(f"{value:.{DIGITS}g}")
-    return int(short) if short.is_integer() and abs(short) < 10**DIGITS else short
+    short = float(f"{value:.{digits}g}")
+    return int(short) if short.is_integer() and abs(short) < 10**digits else short

@@ -58,6 +58,7 @@
     ctx.save();
     ctx.font = `${11 * pixel}px system-ui, sans-serif`;
     ctx.textAlign = "left";
+    ctx.textBaseline = "alphabetic";
     ctx.lineWidth = pixel;
     ctx.setLineDash([5 * pixel, 3 * pixel]);
     let outside = 0;
@@ -85,6 +86,7 @@
     ctx.save();
     ctx.font = `bold ${12 * pixel}px system-ui, sans-serif`;
     ctx.textAlign = "center";
+    ctx.textBaseline = "alphabetic";
     ctx.fillStyle = css("--bad");
     let labelledTo = -Infinity;
     raw.forEach((column) => column.forEach((value, index) => {
@@ -130,7 +132,7 @@
       legend: { show: false },
       scales: { x: { time: false }, y: { range: () => rangeOf(columns, chart) } },
       axes: [
-        { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 100000, 1000000] },
+        { ...axis, size: 32, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 100000, 1000000] },
         { ...axis, size: 64, values: (_, splits) => splits.map((value) => number(+value.toPrecision(5))) },
       ],
       series: [{}, ...chart.keys.map((name, index) => ({
@@ -220,7 +222,7 @@
   }
 
   function overview() {
-    const table = document.querySelector("#overview table");
+    const table = document.querySelector("#overview table.runs");
     const filters = document.querySelector(".filters");
     if (!table || !filters) return;
     const rows = [...table.tBodies[0].rows];

@@ -164,7 +164,7 @@ def _checks(checks: Sequence[Check]) -> list[Element]:
         return [node("p", "No check was made.", class_="failed")]
     failed = [check for check in checks if check.is_failed]
     rows = [_check(check) for check in (*failed, *[check for check in checks if not check.is_failed])]
-    return [table(f"{len(failed)} of {len(checks)} failed", _CHECKS, rows, numeric=(2, 3, 4))]
+    return [table(f"{len(failed)} of {len(checks)} failed", _CHECKS, rows, numeric=(2, 3, 4), kind="cards")]
 
 
 def _check(check: Check) -> Element:
