@@ -74,6 +74,7 @@ def typed_fields(command: Invocation, wanted: Wanted, *, model: str, dataset: st
         steps = _DEFAULT_STEPS
         notes.append(f"trainer.total_training_steps is not given: the case trains {steps} steps; change steps as you like")
     common = {"model": model, "dataset": dataset, "steps": steps, "env": env}
+    recipe: Recipe | SFT
     if command.is_fine_tuning:
         recipe, taken = _fine_tuning(command, wanted, common)
     else:
@@ -107,7 +108,10 @@ def _reinforcement(wanted: Wanted, common: Mapping[str, Any], notes: list[str]) 
     rollout = replace(prototype.rollout, **values.pop("rollout", {}), engine_kwargs=kwargs)
     algorithm = replace(prototype.algorithm, **values.pop("algorithm", {}))
     reference = _reference(engine, values.pop("reference", {}), wanted) if prototype.reference is not None else None
-    parts = {name: replace(getattr(prototype, name), **values.pop(name)) for name in ("lora", "trainer") if name in values}
+    parts: dict[str, Any] = {}
+    for name in ("lora", "trainer"):
+        if name in values:
+            parts[name] = replace(getattr(prototype, name), **values.pop(name))
     own = {**values[""], **common, **parts, "algorithm": algorithm, "engine": engine, "rollout": rollout}
     if own.get("ppo_mini_batch_size") == own["train_batch_size"]:
         del own["ppo_mini_batch_size"]

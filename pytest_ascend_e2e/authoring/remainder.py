@@ -172,7 +172,7 @@ def _is_said(key: str, value: object, written: Mapping[str, object], wanted: Wan
         own = written[key]
         return own == value or (isinstance(own, tuple) and list(own) == value)
     default = value_of(wanted.defaults, key)
-    return value == default
+    return bool(value == default)
 
 
 def _is_of_field(recipe: Recipe | SFT, field: str, value: object) -> bool:
