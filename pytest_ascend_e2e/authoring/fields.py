@@ -61,7 +61,7 @@ class Typed:
     notes: tuple[str, ...]
 
 
-def typed_fields(command: Invocation, wanted: Wanted, *, model: str, dataset: str, env: Mapping[str, str]) -> Typed:
+def typed_fields(invocation: Invocation, wanted: Wanted, *, model: str, dataset: str, env: Mapping[str, str]) -> Typed:
     """Return the recipe that has the values of a configuration in its typed fields.
 
     Raises:
@@ -75,14 +75,14 @@ def typed_fields(command: Invocation, wanted: Wanted, *, model: str, dataset: st
         notes.append(f"trainer.total_training_steps is not given: the case trains {steps} steps; change steps as you like")
     common = {"model": model, "dataset": dataset, "steps": steps, "env": env}
     recipe: Recipe | SFT
-    if command.is_fine_tuning:
-        recipe, taken = _fine_tuning(command, wanted, common)
+    if invocation.is_fine_tuning:
+        recipe, taken = _fine_tuning(invocation, wanted, common)
     else:
         recipe, taken = _reinforcement(wanted, common, notes)
     return Typed(recipe=recipe, taken=frozenset(taken), notes=tuple(notes))
 
 
-def _fine_tuning(command: Invocation, wanted: Wanted, common: Mapping[str, Any]) -> tuple[SFT, set[str]]:
+def _fine_tuning(invocation: Invocation, wanted: Wanted, common: Mapping[str, Any]) -> tuple[SFT, set[str]]:
     kind = _ENGINES.get(str(wanted.get("engine.strategy") or "megatron"))
     if kind is None or issubclass(kind, FSDPTurbo):
         raise AuthoringError(f"engine.strategy={wanted.get('engine.strategy')!r}: expected one of fsdp, fsdp2, megatron and veomni")
@@ -91,7 +91,7 @@ def _fine_tuning(command: Invocation, wanted: Wanted, common: Mapping[str, Any])
     engine, taken = _engine(kind(**values.pop("engine", {})), "engine", "optim", wanted)
     if lora is not None:
         lora = replace(lora, **values.pop("lora", {}))
-    launcher = "ray" if command.program.endswith("_ray") else "torchrun"
+    launcher = "ray" if invocation.program.endswith("_ray") else "torchrun"
     return SFT(**{**values[""], **common, "engine": engine, "lora": lora, "launcher": launcher}), taken
 
 
