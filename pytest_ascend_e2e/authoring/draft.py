@@ -50,17 +50,17 @@ class Draft:
         return Request.of(self.recipe.config_name, to_overrides(self.recipe, self.inputs))
 
 
-def requests_of(command: Invocation) -> tuple[Request, Request]:
+def requests_of(invocation: Invocation) -> tuple[Request, Request]:
     """Return what must be composed for a draft: the command itself, and verl's defaults with the same engine."""
-    groups = groups_of(command.arguments)
+    groups = groups_of(invocation.arguments)
     return (
-        Request(config_name=command.config_name, arguments=command.arguments),
-        Request(config_name=command.config_name, arguments=groups),
+        Request(config_name=invocation.config_name, arguments=invocation.arguments),
+        Request(config_name=invocation.config_name, arguments=groups),
     )
 
 
 def draft_of(
-    command: Invocation, composed: Composition, base: Composition, catalogue: Catalogue, runner: str | None = None
+    invocation: Invocation, composed: Composition, base: Composition, catalogue: Catalogue, runner: str | None = None
 ) -> Draft:
     """Return the case of a command, for the runner of this name or the first that has its devices.
 
@@ -68,15 +68,17 @@ def draft_of(
         AuthoringError: verl is not there or cannot compose the command, or there is no such runner.
         RecipeError: the values of the command contradict each other.
     """
+    if not composed.is_checked:
+        raise AuthoringError(f"{composed.reason}; --python names an interpreter that has verl")
     if composed.config is None or base.config is None:
-        raise AuthoringError(*(composed.problems or (composed.reason,)))
+        raise AuthoringError(*composed.problems, *base.problems)
     refused = {problem.partition(": ")[0].partition("=")[0].lstrip("+~") for problem in composed.problems}
-    said = {key: mark for key, mark in said_keys(command.arguments).items() if key not in refused}
+    said = {key: mark for key, mark in said_keys(invocation.arguments).items() if key not in refused}
     wanted = Wanted(config=composed.config, defaults=base.config, said=said)
     model, dataset = _model(wanted), _dataset(_first_file(wanted, "train"))
-    env, env_notes = _environment(command.environment)
-    typed = typed_fields(command, wanted, model=model, dataset=dataset, env=env)
-    devices = _devices(command, wanted, typed.recipe)
+    env, env_notes = _environment(invocation.environment)
+    typed = typed_fields(invocation, wanted, model=model, dataset=dataset, env=env)
+    devices = _devices(invocation, wanted, typed.recipe)
     chosen = _runner(catalogue, devices, runner)
     recipe = typed.recipe
     if isinstance(recipe, SFT) and devices != chosen.devices:
@@ -84,7 +86,7 @@ def draft_of(
     inputs = _inputs(wanted, devices)
     rest = remainder_of(recipe, typed.taken, inputs, wanted)
     notes = (
-        *command.notes,
+        *invocation.notes,
         *(f"not taken over: {problem}" for problem in composed.problems),
         *typed.notes,
         *rest.notes,
@@ -148,9 +150,9 @@ def _dataset(path: str) -> str:
     return _DATASETS.get(name, name)
 
 
-def _devices(command: Invocation, wanted: Wanted, recipe: Recipe | SFT) -> int:
+def _devices(invocation: Invocation, wanted: Wanted, recipe: Recipe | SFT) -> int:
     if isinstance(recipe, SFT) and recipe.launcher == "torchrun":
-        return command.processes or 1
+        return invocation.processes or 1
     devices = int(wanted.get("trainer.n_gpus_per_node") or 1)
     apart = 0 if isinstance(recipe, SFT) or recipe.trainer is None else recipe.trainer.rollout_devices
     return devices + apart

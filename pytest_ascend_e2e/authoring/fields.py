@@ -61,7 +61,7 @@ class Typed:
     notes: tuple[str, ...]
 
 
-def typed_fields(command: Invocation, wanted: Wanted, *, model: str, dataset: str, env: Mapping[str, str]) -> Typed:
+def typed_fields(invocation: Invocation, wanted: Wanted, *, model: str, dataset: str, env: Mapping[str, str]) -> Typed:
     """Return the recipe that has the values of a configuration in its typed fields.
 
     Raises:
@@ -74,14 +74,15 @@ def typed_fields(command: Invocation, wanted: Wanted, *, model: str, dataset: st
         steps = _DEFAULT_STEPS
         notes.append(f"trainer.total_training_steps is not given: the case trains {steps} steps; change steps as you like")
     common = {"model": model, "dataset": dataset, "steps": steps, "env": env}
-    if command.is_fine_tuning:
-        recipe, taken = _fine_tuning(command, wanted, common)
+    recipe: Recipe | SFT
+    if invocation.is_fine_tuning:
+        recipe, taken = _fine_tuning(invocation, wanted, common)
     else:
         recipe, taken = _reinforcement(wanted, common, notes)
     return Typed(recipe=recipe, taken=frozenset(taken), notes=tuple(notes))
 
 
-def _fine_tuning(command: Invocation, wanted: Wanted, common: Mapping[str, Any]) -> tuple[SFT, set[str]]:
+def _fine_tuning(invocation: Invocation, wanted: Wanted, common: Mapping[str, Any]) -> tuple[SFT, set[str]]:
     kind = _ENGINES.get(str(wanted.get("engine.strategy") or "megatron"))
     if kind is None or issubclass(kind, FSDPTurbo):
         raise AuthoringError(f"engine.strategy={wanted.get('engine.strategy')!r}: expected one of fsdp, fsdp2, megatron and veomni")
@@ -90,7 +91,7 @@ def _fine_tuning(command: Invocation, wanted: Wanted, common: Mapping[str, Any])
     engine, taken = _engine(kind(**values.pop("engine", {})), "engine", "optim", wanted)
     if lora is not None:
         lora = replace(lora, **values.pop("lora", {}))
-    launcher = "ray" if command.program.endswith("_ray") else "torchrun"
+    launcher = "ray" if invocation.program.endswith("_ray") else "torchrun"
     return SFT(**{**values[""], **common, "engine": engine, "lora": lora, "launcher": launcher}), taken
 
 
@@ -107,7 +108,10 @@ def _reinforcement(wanted: Wanted, common: Mapping[str, Any], notes: list[str]) 
     rollout = replace(prototype.rollout, **values.pop("rollout", {}), engine_kwargs=kwargs)
     algorithm = replace(prototype.algorithm, **values.pop("algorithm", {}))
     reference = _reference(engine, values.pop("reference", {}), wanted) if prototype.reference is not None else None
-    parts = {name: replace(getattr(prototype, name), **values.pop(name)) for name in ("lora", "trainer") if name in values}
+    parts: dict[str, Any] = {}
+    for name in ("lora", "trainer"):
+        if name in values:
+            parts[name] = replace(getattr(prototype, name), **values.pop(name))
     own = {**values[""], **common, **parts, "algorithm": algorithm, "engine": engine, "rollout": rollout}
     if own.get("ppo_mini_batch_size") == own["train_batch_size"]:
         del own["ppo_mini_batch_size"]

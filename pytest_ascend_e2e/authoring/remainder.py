@@ -14,7 +14,7 @@ from ..errors import RecipeError
 from ..recipe import SFT, Inputs, Recipe, settings_of, to_overrides
 from ..recipe.keys import ACTOR, MODEL
 from ..recipe.overrides import is_free
-from .wanted import ABSENT, Wanted, value_of
+from .wanted import ABSENT, Wanted, leaves, value_of
 
 _MOST_KEYS = 3
 _VALIDATES_FIRST = "trainer.val_before_train"
@@ -172,7 +172,7 @@ def _is_said(key: str, value: object, written: Mapping[str, object], wanted: Wan
         own = written[key]
         return own == value or (isinstance(own, tuple) and list(own) == value)
     default = value_of(wanted.defaults, key)
-    return value == default
+    return bool(value == default)
 
 
 def _is_of_field(recipe: Recipe | SFT, field: str, value: object) -> bool:
@@ -225,7 +225,7 @@ def _nested(flat: Mapping[str, object]) -> dict[str, object]:
 
 def differences(wanted: Wanted, got: Mapping[str, Any], recipe: Recipe | SFT) -> Iterator[tuple[str, object, object]]:
     """Yield each key whose value a composed recipe has otherwise than the command, of those that something reads."""
-    for key in sorted({*_leaf_keys(wanted.config), *_leaf_keys(got)}):
+    for key in sorted({key for config in (wanted.config, got) for key, _ in leaves(config)}):
         one, other = value_of(wanted.config, key), value_of(got, key)
         is_dead = not isinstance(recipe, SFT) and (
             (key.startswith("actor_rollout_ref.ref.") and not recipe.has_reference)
@@ -233,10 +233,3 @@ def differences(wanted: Wanted, got: Mapping[str, Any], recipe: Recipe | SFT) ->
         )
         if one != other and not is_dead and unread_reason(key, wanted) is None:
             yield key, one, other
-
-
-def _leaf_keys(config: Mapping[str, Any], prefix: str = "") -> Sequence[str]:
-    found: list[str] = []
-    for key, value in config.items():
-        found += _leaf_keys(value, f"{prefix}{key}.") if isinstance(value, Mapping) and value else [f"{prefix}{key}"]
-    return found

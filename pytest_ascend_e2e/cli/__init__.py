@@ -10,14 +10,17 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from ..errors import E2EError
+from .examples import examples_text
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "build_parser", "main"]
 
 # Each module has add_parser(subparsers) -> None and run(args, stdout, stderr) -> int.
-_COMMANDS = (
+COMMANDS = (
     "doctor", "preflight", "devices", "metrics", "diagnose", "baseline", "history", "judge", "report", "new-case", "rules",
+    "completion",
 )  # fmt: skip
 
 _MISTAKE = 2
@@ -27,19 +30,10 @@ _CUT_SHORT = 141  # what a shell reports for a command that SIGPIPE ended
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command of these arguments (those of the process by default) and return its exit status."""
     words = sys.argv[1:] if argv is None else list(argv)
-    asked = [words[0]] if words and words[0] in _COMMANDS else _COMMANDS
-    parser = argparse.ArgumentParser(
-        prog="ascend-e2e",
-        description="Judge cases before they run; look at a host and its devices, and at metrics, failures, baselines, history, "
-        "reports and rules of end-to-end trainings on Ascend NPUs.",
-    )
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="command")
-    modules = {name: importlib.import_module(f".{name.replace('-', '_')}", __package__) for name in asked}
-    for module in modules.values():
-        module.add_parser(subparsers)
+    parser = build_parser([words[0]] if words and words[0] in COMMANDS else COMMANDS)
     args = parser.parse_args(words)
     try:
-        status: int = modules[args.command].run(args, sys.stdout, sys.stderr)
+        status: int = _module(args.command).run(args, sys.stdout, sys.stderr)
         sys.stdout.flush()
     except E2EError as error:
         text = "; ".join(" ".join(problem.split()) for problem in error.problems)
@@ -50,3 +44,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _CUT_SHORT
     return status
+
+
+def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    """Return the parser with these sub-commands; the help of each ends with its examples."""
+    parser = argparse.ArgumentParser(
+        prog="ascend-e2e",
+        description="Look at devices, metrics, failures, baselines, history and reports of end-to-end trainings on Ascend NPUs; "
+        "write cases from scripts.",
+        epilog="ascend-e2e COMMAND --help shows a command's options and examples.",
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for name in commands:
+        _module(name).add_parser(subparsers)
+        command = subparsers.choices[name]
+        command.formatter_class = _Help
+        command.epilog = "\n\n".join(filter(None, [examples_text(name), command.epilog]))
+    return parser
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Wraps a description as argparse does, and leaves the examples below it as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("examples:"):
+            return super()._fill_text(text, width, indent)
+        return argparse.HelpFormatter._fill_text(self, text, width, indent)  # noqa: SLF001  # the hook that argparse names for it
+
+
+def _module(command: str) -> ModuleType:
+    return importlib.import_module(f".{command.replace('-', '_')}", __package__)

@@ -36,15 +36,9 @@ _MARKERS = {"nightly": "npu_nightly", "pull-request": "npu_e2e"}
 _COMPOSE_LIMIT_S = 300.0
 _SHOWN_DIFFERENCES = 12
 
-EXAMPLES = """\
-examples:
-  ascend-e2e new-case run_grpo.sh                         print the case of a script
-  ascend-e2e new-case -o test_grpo.py run_grpo.sh 16      write it; the script gets the argument 16
-  ascend-e2e new-case --env NUM_GPUS=16 run_grpo.sh       with an environment variable for the script
-  ascend-e2e new-case --runner sim-2 -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo ...
-
-bash reads the script without running its programs, writing a file or leaving its directory. verl must be there for the interpreter:
-its own composition tells what the command means, and whether the case means the same.
+_NOTE = """\
+bash reads the script without running its programs, writing a file or leaving its directory. verl must be there for the
+interpreter: its own composition tells what the command means, and whether the case means the same.\
 """
 
 
@@ -55,8 +49,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="write a case from a bash script or a command of verl",
         description="Write a pytest case from a bash script that trains with verl, or from the command itself: overrides become "
         "typed fields of a recipe where it has them, and defaults are left out. What else is left out is told on stderr.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_NOTE,
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write a new file (default: print the case)")
     parser.add_argument("--runner", metavar="NAME", help="runner of the case (default: the first that has its devices)")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import shlex
+import textwrap
 from pathlib import Path
 
 import pytest
+import yaml
 
+from pytest_ascend_e2e.authoring import invocation_of, is_training, read_script
+from pytest_ascend_e2e.cli import build_parser, main
 from pytest_ascend_e2e.metrics import Metrics
 from pytest_ascend_e2e.plugin.options import OPTIONS
 from pytest_ascend_e2e.runners import load_catalogue
@@ -20,14 +26,18 @@ from pytest_ascend_e2e.verdict import (
     check_update_health,
 )
 from tests.fakes.logged_run import DEVICES, logged_run
+from tools import reference
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [
+        textwrap.dedent(found)
+        for found in re.findall(rf"^ *```{language}\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
+    ]
 
 
 def test_the_case_of_the_readme_can_work(pytester: pytest.Pytester) -> None:
@@ -64,10 +74,90 @@ def test_the_baseline_of_the_docs_is_read(tmp_path: Path) -> None:
     assert found["perf/throughput"].value == 32.1
 
 
+def test_every_case_of_the_pages_can_work(pytester: pytest.Pytester) -> None:
+    cases = {
+        f"test_{page.stem.replace('-', '_')}_page": case for page in PAGES[1:] for case in blocks(page, "python") if "@npu_" in case
+    }
+    pytester.makepyfile(**cases)
+
+    result = pytester.runpytest_inprocess("--e2e-plan", "-p", "no:cacheprovider")
+
+    assert len(cases) >= 3
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines([f"{len(cases)} planned, 0 cannot work; no device was taken, nothing was trained"])
+
+
+def test_the_mistake_of_the_tutorial_is_told_as_it_says(pytester: pytest.Pytester) -> None:
+    (case,) = blocks(ROOT / "docs" / "tutorial.md", "python")
+    pytester.makepyfile(test_mine=case.replace("Vllm(n=4)", "Vllm(n=4, tp=3)"))
+
+    result = pytester.runpytest_inprocess("--e2e-plan", "--runner", "sim-2", "-p", "no:cacheprovider")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*cannot work*", "*rollout.tp*"])
+
+
+def test_the_runner_of_the_pages_is_read(tmp_path: Path) -> None:
+    (text,) = blocks(ROOT / "docs" / "howto" / "own-runner.md", "yaml")
+    path = tmp_path / "runners.yaml"
+    path.write_text(text)
+
+    assert load_catalogue(path).get("lab-8").ci_label == "lab-npu"
+
+
+def test_the_script_of_the_pages_is_read_as_they_say(tmp_path: Path) -> None:
+    (script,) = blocks(ROOT / "docs" / "howto" / "new-case.md", "bash")
+    path = tmp_path / "run_grpo.sh"
+    path.write_text(script)
+
+    (training,) = [started for started in read_script(path).started if is_training(started.words)]
+
+    assert "data.train_batch_size=32" in invocation_of(training.words).arguments
+    assert dict(training.environment) == {"HCCL_CONNECT_TIMEOUT": "1500"}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs verl to compose with")
+def test_the_case_of_the_script_is_the_one_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = ROOT / "docs" / "howto" / "new-case.md"
+    (script,), (case,) = blocks(page, "bash"), blocks(page, "python")
+    (tmp_path / "run_grpo.sh").write_text(script)
+    monkeypatch.chdir(tmp_path)
+
+    status = main(["new-case", "-o", "test_new.py", "run_grpo.sh"])
+
+    told = capsys.readouterr().err
+    assert (status, (tmp_path / "test_new.py").read_text()) == (0, case)
+    assert "composes it to the configuration of the command\n" in told
+    assert "next: pytest test_new.py --runner a2b3-8 --e2e-plan" in told
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    assert reference.PAGE.read_text() == reference.page(), "run python -m tools.reference"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_that_is_shown_is_one(page: Path) -> None:
+    lines = [line.strip() for block in blocks(page, "sh") for line in block.splitlines() if line.strip().startswith("ascend-e2e ")]
+
+    for line in lines:
+        build_parser().parse_args(shlex.split(line.removeprefix("ascend-e2e "), comments=True))
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text()
+
+    missing = [page.name for page in PAGES[1:] if f"- {page.relative_to(ROOT / 'docs').as_posix()}\n" not in navigation]
+
+    assert missing == []
+    assert yaml.safe_load(navigation)["strict"] is True
+
+
 def test_every_make_target_that_is_named_exists() -> None:
     targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
-    named = {target for page in PAGES for target in re.findall(r"make (e2e|test|faults|check|plan|clean)\b", page.read_text())}
+    named = {target for page in PAGES for target in re.findall(r"make (e2e|test|faults|check|plan|docs|clean)\b", page.read_text())}
 
     assert {"e2e", "test"} <= named <= targets
 

@@ -134,10 +134,11 @@ def invocations() -> Mapping[str, Invocation]:
 def drafts() -> Mapping[str, Draft]:
     """Return the case that is written from each of their commands, by itself."""
     composed, catalogue = _composed(), load_catalogue(None)
-    return {
-        test: draft_of(invocation, *(composed[_name(request)] for request in requests_of(invocation)), catalogue)
-        for test, invocation in invocations().items()
-    }
+    found = {}
+    for test, invocation in invocations().items():
+        command, base = requests_of(invocation)
+        found[test] = draft_of(invocation, composed[_name(command)], composed[_name(base)], catalogue)
+    return found
 
 
 @functools.cache

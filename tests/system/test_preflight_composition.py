@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -333,3 +334,46 @@ def test_a_missing_library_is_named_by_the_child(monkeypatch: pytest.MonkeyPatch
 
 def test_no_cases_need_no_child(tmp_path: Path) -> None:
     assert compose_cases([], deadline=deadline(), python=str(tmp_path / "none")) == ()
+
+
+AS_HYDRA = """
+import json, sys
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+from pytest_ascend_e2e.preflight.compose import Composer, _verl_root
+from pytest_ascend_e2e.preflight.dataclass_fields import DataclassFields
+
+with initialize_config_dir(version_base=None, config_dir=str(_verl_root() / "trainer" / "config")):
+    composer = Composer(fields=DataclassFields(_verl_root()))
+    for name, arguments in json.load(sys.stdin):
+        # Twice: what a list leaves in the base would show the second time.
+        ours = [composer.compose(name, arguments) for _ in range(2)]
+        theirs = OmegaConf.to_container(compose(name, overrides=arguments), resolve=True)
+        assert all(one == {"config": theirs, "problems": []} for one in ours), name
+print("equal")
+"""
+
+
+@needs_verl
+def test_a_list_is_composed_as_hydra_composes_it() -> None:
+    lists = [
+        (
+            "ppo_trainer",
+            [
+                "data.train_files=[a b.parquet,c]",
+                "trainer.logger=['console']",
+                "trainer.experiment_name=${trainer.project_name}-x",
+                "actor_rollout_ref.actor.fsdp_config={fsdp_size:4,param_offload:true}",
+                "+actor_rollout_ref.rollout.engine_kwargs.vllm.a.b=1",
+                "++data.apply_chat_template_kwargs={enable_thinking:false}",
+                "trainer.total_training_steps=null",
+                "~data.tool_config_path",
+                "actor_rollout_ref.actor.optim.lr=1e-6",
+            ],
+        ),
+        ("ppo_trainer", ["reward=reward", "trainer.nnodes=2"]),
+    ]
+
+    done = subprocess.run([sys.executable, "-c", AS_HYDRA], input=json.dumps(lists), capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (0, "equal\n"), done.stderr

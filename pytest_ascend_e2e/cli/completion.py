@@ -1,0 +1,54 @@
+"""`ascend-e2e completion SHELL`: the script that completes the command's words in a shell.
+
+Must not know: which commands there are; shtab reads them off the parser.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from pathlib import Path
+from typing import TextIO
+
+from ..errors import SettingsError
+
+_SHELLS = ("bash", "zsh", "tcsh")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command `completion`."""
+    parser = subparsers.add_parser(
+        "completion",
+        help="print the script that completes ascend-e2e in a shell",
+        description="Print the script that completes commands, options, choices and files in a shell. It needs the package "
+        "shtab once, here; the script needs nothing.",
+    )
+    parser.add_argument("shell", choices=_SHELLS, help="the shell")
+
+
+def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
+    """Print the script; return 0.
+
+    Raises:
+        SettingsError: shtab is not installed.
+    """
+    try:
+        shtab = importlib.import_module("shtab")
+    except ImportError as error:
+        raise SettingsError("the package shtab is not installed: pip install shtab, here or where you make the script") from error
+    # The package that holds this command has the parser of all.
+    parser = importlib.import_module(__package__).build_parser()
+    _complete_files(parser, shtab.FILE)
+    stdout.write(shtab.complete(parser, shell=args.shell) + "\n")
+    stderr.flush()
+    return 0
+
+
+def _complete_files(parser: argparse.ArgumentParser, files: object) -> None:
+    """Let arguments that are paths complete to files, in all sub-commands."""
+    for action in parser._actions:  # noqa: SLF001  # argparse has no other way to walk a parser; shtab goes the same
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  # as above
+            for command in action.choices.values():
+                _complete_files(command, files)
+        elif action.type is Path:
+            action.complete = files  # type: ignore[attr-defined]  # the attribute that shtab reads

@@ -1,0 +1,61 @@
+"""The examples that the help of each command ends with: what is typed, and what one gets.
+
+Must not know: how a command does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
+    "devices": (
+        ("devices", "the NPUs of this host, and who uses them"),
+        ("devices --from npu-smi.txt --json", "a saved output of npu-smi info, as JSON"),
+    ),
+    "metrics": (
+        ("metrics e2e-runs/RUN/train.log", "the metrics of a console log, by step"),
+        ("metrics e2e-runs/RUN/metrics.jsonl --json", "all values for a script"),
+    ),
+    "diagnose": (
+        ("diagnose e2e-runs/RUN/train.log", "why a run failed, and whose turn it is"),
+        ("diagnose worker.log --exit-status 137 --json", "a log from elsewhere, with its exit status"),
+    ),
+    "baseline": (
+        ("baseline record e2e-runs/test_x-*", "a baseline from runs that passed"),
+        ("baseline record e2e-runs/test_x-* --dry-run", "show old and new, write nothing"),
+        ("baseline published", "the figures that upstream published"),
+    ),
+    "history": (
+        ("history", "all cases, with their flake rates"),
+        ("history test_grpo_qwen3_gsm8k --runner sim-2", "the runs of a case, its trends and changes"),
+        ("history --export runs.jsonl", "all runs as JSON lines"),
+    ),
+    "judge": (
+        ("judge e2e-runs/RUN", "judge a run again as its record says"),
+        ("judge e2e-runs/RUN --only rewards --reward-min 0.5", "only the rewards, with another limit"),
+        ("judge e2e-runs/test_x-* --baselines baselines.yaml", "several runs against a baseline"),
+    ),
+    "report": (
+        ("report", "all runs below e2e-runs as report.html"),
+        ("report e2e-runs/test_x-* -o x.html", "some runs, into another file"),
+    ),
+    "new-case": (
+        ("new-case run_grpo.sh", "print the case of a script"),
+        ("new-case -o test_grpo.py run_grpo.sh 16", "write it; the script gets the argument 16"),
+        ("new-case --env NUM_GPUS=16 run_grpo.sh", "with an environment variable for the script"),
+        ("new-case -- python3 -m verl.trainer.main_ppo trainer.nnodes=1", "a command instead of a script"),
+    ),
+    "completion": (
+        ("completion bash > ~/.local/share/bash-completion/completions/ascend-e2e", "for bash"),
+        ("completion zsh > ~/.zfunc/_ascend-e2e", "for zsh, with ~/.zfunc in fpath"),
+    ),
+}
+
+
+def examples_text(command: str) -> str:
+    """Return the examples of a command as the end of its help, empty where there are none."""
+    examples = EXAMPLES.get(command, ())
+    if not examples:
+        return ""
+    width = max(len(words) for words, _ in examples)
+    return "\n".join(["examples:", *(f"  ascend-e2e {words:<{width}}  # {meaning}" for words, meaning in examples)])
