@@ -50,8 +50,8 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     """Return the parser with these sub-commands; the help of each ends with its examples."""
     parser = argparse.ArgumentParser(
         prog="ascend-e2e",
-        description="Look at devices, metrics, failures, baselines, history and reports of end-to-end trainings on Ascend NPUs; "
-        "write cases from scripts.",
+        description="Judge cases before they run, and write them from scripts; look at a host and its devices, and at metrics, "
+        "failures, baselines, history and reports of end-to-end trainings on Ascend NPUs.",
         epilog="ascend-e2e COMMAND --help shows a command's options and examples.",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="command")

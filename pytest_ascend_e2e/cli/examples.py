@@ -8,6 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
+    "doctor": (
+        ("doctor", "what this host lacks, and for which cases"),
+        ("doctor --json", "the same for a script"),
+    ),
+    "preflight": (
+        ("preflight", "can the cases work? each for its own runner, without a device"),
+        ("preflight -m nightly --runner a3-16", "the nightly cases of one runner"),
+    ),
+    "rules": (("rules", "every rule that a case is judged by, with its source"),),
     "devices": (
         ("devices", "the NPUs of this host, and who uses them"),
         ("devices --from npu-smi.txt --json", "a saved output of npu-smi info, as JSON"),
