@@ -49,10 +49,12 @@ def test_every_fault_is_caught_by_the_right_check(bench: dict[str, Any], pool: A
     assert missed == {}
 
 
-def test_healthy_runs_stay_quiet(bench: dict[str, Any], pool: Any) -> None:
-    _, red, _ = bench["run"].healthy_alarms(40, 20, 5, pool)
+def test_healthy_runs_stay_quiet(bench: dict[str, Any]) -> None:
+    pool = bench["judging"].Baselines.of_healthy_runs(3)  # of its own: what it draws depends on nothing else
 
-    assert red == 0
+    alarms, red, _ = bench["run"].healthy_alarms(200, 20, 5, pool)
+
+    assert red <= 1, alarms
 
 
 def test_recorded_runs_stay_quiet_and_their_faults_are_caught(bench: dict[str, Any]) -> None:
