@@ -367,11 +367,11 @@ def test_a_list_is_composed_as_hydra_composes_it() -> None:
                 "+actor_rollout_ref.rollout.engine_kwargs.vllm.a.b=1",
                 "++data.apply_chat_template_kwargs={enable_thinking:false}",
                 "trainer.total_training_steps=null",
-                "~data.tool_config_path",
+                "~data.shuffle",
                 "actor_rollout_ref.actor.optim.lr=1e-6",
             ],
         ),
-        ("ppo_trainer", ["reward=reward", "trainer.nnodes=2"]),
+        ("ppo_trainer", ["reward@reward=reward", "trainer.nnodes=2"]),
     ]
 
     done = subprocess.run([sys.executable, "-c", AS_HYDRA], input=json.dumps(lists), capture_output=True, text=True, check=False)
