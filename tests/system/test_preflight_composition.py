@@ -371,7 +371,7 @@ def test_a_list_is_composed_as_hydra_composes_it() -> None:
                 "actor_rollout_ref.actor.optim.lr=1e-6",
             ],
         ),
-        ("ppo_trainer", ["reward@reward=reward", "trainer.nnodes=2"]),
+        ("ppo_trainer", ["reward=reward", "trainer.nnodes=2"]),
     ]
 
     done = subprocess.run([sys.executable, "-c", AS_HYDRA], input=json.dumps(lists), capture_output=True, text=True, check=False)
