@@ -45,7 +45,7 @@ class Wanted:
 
     def is_changed(self, key: str) -> bool:
         """Tell whether a dotted key has another value than without the command's overrides."""
-        return value_of(self.config, key) != value_of(self.defaults, key)
+        return bool(value_of(self.config, key) != value_of(self.defaults, key))
 
     def said_below(self, section: str) -> list[str]:
         """Return the keys that the command sets within a section, relative to it."""
