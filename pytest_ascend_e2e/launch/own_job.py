@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import warnings
 
 import ray
 import ray._private.state
@@ -25,6 +26,12 @@ def _next_job_id() -> ray.JobID:
     return ray.JobID.from_int(_NUMBER)
 
 
-if not hasattr(ray._private.state, "next_job_id"):  # noqa: SLF001  # what Ray's driver asks for its number
-    raise ImportError(f"Ray {ray.__version__} takes its job's number from elsewhere than ray._private.state.next_job_id")
-ray._private.state.next_job_id = _next_job_id  # noqa: SLF001  # as above
+if hasattr(ray._private.state, "next_job_id"):  # noqa: SLF001  # what Ray's driver asks for its number
+    ray._private.state.next_job_id = _next_job_id  # noqa: SLF001  # as above
+else:
+    # No reason to end a training that may be the only one of its host.
+    warnings.warn(
+        f"Ray {ray.__version__} takes its job's number from elsewhere than ray._private.state.next_job_id: another training "
+        "on this host may meet this one at verl's weight sockets",
+        stacklevel=1,
+    )

@@ -10,6 +10,7 @@ import datetime as dt
 import json
 import secrets
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -105,7 +106,8 @@ class Training:
             # All that is in it is what each model's class can, which vLLM imports itself once more to find out.
             private["VLLM_CACHE_ROOT"] = str(self._settings.cache_root / "vllm")
         own = {**private, **environment, **RunDirectory(path).variables}
-        if not isinstance(self._recipe, SFT):
+        if not isinstance(self._recipe, SFT) and self._settings.python == sys.executable:
+            # verl of another interpreter would not find the module that this names.
             own |= own_modules(environment, environ)
         if not self._runner.simulated:
             own["ASCEND_RT_VISIBLE_DEVICES"] = ",".join(map(str, lease.device_ids))
