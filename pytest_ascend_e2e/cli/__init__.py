@@ -16,7 +16,9 @@ from ..errors import E2EError
 __all__ = ["main"]
 
 # Each module has add_parser(subparsers) -> None and run(args, stdout, stderr) -> int.
-_COMMANDS = ("devices", "metrics", "diagnose", "baseline", "history", "judge", "report", "new-case")
+_COMMANDS = (
+    "devices", "metrics", "diagnose", "baseline", "history", "judge", "repeat", "report", "new-case", "matrix", "workflow", "merge"
+)  # fmt: skip
 
 _MISTAKE = 2
 _CUT_SHORT = 141  # what a shell reports for a command that SIGPIPE ended

@@ -13,6 +13,8 @@ from ..session import Run, confirmation, with_another_seed
 from .fixtures import RUNS_KEY, TRAINER_KEY
 from .guard import RETRIED_PROPERTY
 from .outcomes import CaseFailed
+from .publishing import RUN_DIR
+from .results import LINE_PROPERTY
 from .state import state_of
 
 
@@ -33,12 +35,17 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
         records.append(record)
         if record.retried_as:
             item.user_properties.append((RETRIED_PROPERTY, retried_line(record)))
+            item.user_properties.append((f"{RETRIED_PROPERTY}{len(records)}_{RUN_DIR}", record.run_dir))
             continue
         number += 1
         item.user_properties += properties(record, run_number=number)
         if not record.is_passed:
+            _note_line(item, run)
             said = _confirmed(item, run, record, records) if is_body_passed else []
             texts.append("\n".join([failure_text(record), *said]))
+    if is_body_passed and not texts and not state_of(item.config).is_keep:
+        for run in runs:
+            run.remove_checkpoints()
     history = state_of(item.config).settings.history
     records = [record for record in records if not record.changed]  # another training than the case's
     if history is not None and records:
@@ -48,6 +55,13 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
     if is_body_passed:
         raise CaseFailed("\n\n".join(texts))
     item.add_report_section("call", "training", "\n\n".join(texts))
+
+
+def _note_line(item: pytest.Item, run: Run) -> None:
+    """Keep the line of the test's file at which the first check failed: where an annotation points at."""
+    is_noted = any(name == LINE_PROPERTY for name, _ in item.user_properties)
+    if run.failed_at is not None and not is_noted and run.failed_at[0] == str(item.path):
+        item.user_properties.append((LINE_PROPERTY, run.failed_at[1]))
 
 
 def _confirmed(item: pytest.Item, run: Run, record: RunRecord, records: list[RunRecord]) -> list[str]:

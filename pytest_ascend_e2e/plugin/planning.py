@@ -116,7 +116,7 @@ def _compose_suite(item: pytest.Item, state: State) -> None:
 
 def is_served(case: Case, state: State) -> bool:
     """Tell whether this session's runner serves a case."""
-    return state.runner is None or state.runner.name in case.runners
+    return state.runner is None or state.is_elsewhere or state.runner.name in case.runners
 
 
 def write_plans(terminalreporter: pytest.TerminalReporter, state: State) -> None:

@@ -12,10 +12,13 @@ from .deadlines import run_limit, wait_limit
 from .durations import expected_duration_s
 from .evidence import Configuration, Evidence, read_configuration, read_evidence
 from .existing import ExistingRun, read_record, read_run
+from .jobs import CiJob, plan_jobs
 from .judging import GROUPS, Demands, demands_of, judge_again
+from .listing import ListedCase, listed, listed_cases, listed_text
 from .published import PublishedCase, published_baselines, published_cases
 from .quarantine import Quarantine, quarantine_from_arguments
 from .recording import FALSE_ALARMS, METRICS, Change, changes, record_baseline
+from .repeating import Repetition
 from .run import Run
 from .schedule import Job, largest_first, lower_bound_s, starts
 from .settings import Settings
@@ -29,14 +32,17 @@ __all__ = [
     "Bench",
     "Case",
     "Change",
+    "CiJob",
     "Compositions",
     "Configuration",
     "Demands",
     "Evidence",
     "ExistingRun",
     "Job",
+    "ListedCase",
     "PublishedCase",
     "Quarantine",
+    "Repetition",
     "Run",
     "Settings",
     "Tier",
@@ -48,7 +54,11 @@ __all__ = [
     "expected_duration_s",
     "judge_again",
     "largest_first",
+    "listed",
+    "listed_cases",
+    "listed_text",
     "lower_bound_s",
+    "plan_jobs",
     "published_baselines",
     "published_cases",
     "quarantine_from_arguments",

@@ -7,6 +7,7 @@ how a run is shown.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +99,7 @@ def judge_again(run: ExistingRun, demands: Demands, baselines: Mapping[str, Base
         RecordError: the composed configuration of the run is not there or cannot be read.
         CheckError: a limit cannot be used.
     """
-    training = read_training(run.directory)
+    training = functools.cache(lambda: read_training(run.directory))  # not asked for where only completion is judged
     record, metrics = run.record, run.metrics
     made: Mapping[str, Callable[[], Sequence[Check]]] = {
         "completed": lambda: (process_check(record), *check_completed(metrics, steps=record.steps)),
@@ -112,14 +113,14 @@ def judge_again(run: ExistingRun, demands: Demands, baselines: Mapping[str, Base
         ),
         "logprob": lambda: check_logprob_consistency(
             metrics,
-            has_reference=training.has_reference,
-            updates_per_step=training.updates_per_step,
+            has_reference=training().has_reference,
+            updates_per_step=training().updates_per_step,
             limits=LogprobLimits.for_dtype("float32" if record.runner.startswith("sim-") else "bfloat16"),
             mean_limit=demands.mean_limit,
             max_limit=demands.max_limit,
             pearson_limit=demands.pearson_limit,
         ),
-        "health": lambda: check_update_health(metrics, window=demands.window, lr=training.lr),
+        "health": lambda: check_update_health(metrics, window=demands.window, lr=training().lr),
         "throughput": lambda: _throughput(run, demands, baselines),
         "baseline": lambda: check_baseline(metrics, baselines, device=record.device, versions=record.versions),
     }

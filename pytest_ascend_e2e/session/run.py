@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Concatenate, ParamSpec
@@ -37,7 +39,11 @@ def _remembered(method: Callable[Concatenate[Run, _P], None]) -> Callable[Concat
     @functools.wraps(method)
     def remembering(self: Run, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
         self.asked.append(lambda run: method(run, *args, **kwargs))
+        made = len(self._checks)
         method(self, *args, **kwargs)
+        if self.failed_at is None and any(check.is_failed for check in self._checks[made:]):
+            caller = sys._getframe(1)  # noqa: SLF001  # the line of the test that asked; `inspect` reads whole source files for it
+            self.failed_at = (caller.f_code.co_filename, caller.f_lineno)
 
     return remembering
 
@@ -46,7 +52,8 @@ class Run:
     """A training that has ended, well or not.
 
     `metrics` are verl's own, by verl's own keys; looking at them, or calling a check, counts as judging the run. A test that
-    trains and judges nothing is red. `asked` holds the checks that were made, each to be made of another run.
+    trains and judges nothing is red. `asked` holds the checks that were made, each to be made of another run; `failed_at` is the
+    file and line of the first call of one that failed.
     """
 
     def __init__(
@@ -67,6 +74,7 @@ class Run:
         self._dtype = dtype
         self._checks: list[Check] = []
         self.asked: list[Callable[[Run], None]] = []
+        self.failed_at: tuple[str, int] | None = None
         self._is_judged = False
         self._is_completion_checked = False
 
@@ -248,6 +256,10 @@ class Run:
         """Make the checks that were made of another run, with the same limits; a comparison with a third run is not among them."""
         for check in tuple(other.asked):
             check(self)
+
+    def remove_checkpoints(self) -> None:
+        """Remove what the run saved in its directory: gigabytes that nobody reads once its test has passed."""
+        shutil.rmtree(self._directory.checkpoints, ignore_errors=True)  # most runs save none
 
     def replace_by(self, attempt: Run) -> None:
         """Leave the verdict to another attempt at the same training; this one keeps its record, which names the other."""

@@ -17,8 +17,9 @@ class Settings:
     Durations are in seconds. `runner` is None where it is to be found from the devices; `runners_file` is the user's own addition
     to the catalogue; `python` is the interpreter of the training environment; `retries` is how often a training that the machine
     ended is repeated; `history` is the database that gets every concluded run, None for none; `budget_device_hours` is what the
-    cases of a plan may cost together; `steps` and `changes` (KEY=VALUE) are laid over every recipe of the session. `origins` says
-    where a setting came from (`--e2e-run-timeout`), by the name of its option, unless it is the default.
+    cases of a plan may cost together; `steps` and `changes` (KEY=VALUE) are laid over every recipe of the session; `report` is the
+    directory that gets what a CI uploads. `origins` says where a setting came from (`--e2e-run-timeout`), by the name of its option,
+    unless it is the default.
     """
 
     runner: str | None
@@ -40,6 +41,7 @@ class Settings:
     budget_device_hours: float | None = None
     steps: int | None = None
     changes: Sequence[str] = ()
+    report: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
 
     @property

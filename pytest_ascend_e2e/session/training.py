@@ -131,17 +131,6 @@ class Training:
 
     def _supervisor(self, command: Command, directory: RunDirectory, lease: Lease, observe: Observer | None) -> Supervisor:
         steps = self._recipe.steps
-
-        def progress(lines: Sequence[bytes]) -> str | None:
-            last = None
-            for line in lines:
-                entry = _entry(line)
-                if entry is not None:
-                    last, data = entry
-                    if observe is not None:
-                        observe(last, data)
-            return None if last is None else f"step {last} of {steps}"
-
         watch = FatalWatch(steps)
         return Supervisor(
             command,
@@ -149,7 +138,7 @@ class Training:
             run_id=self._run_id,
             limits=limits_of(self._case, self._settings),
             is_fatal=watch.feed,
-            progress=progress,
+            progress=progress_of(steps, observe),
             has_begun=lambda: watch.has_begun,
             fds=lease.fds,
             ray_home=self._ray_home,
@@ -188,7 +177,7 @@ class Training:
             commit=self._commit.name,
             is_dirty=self._commit.is_dirty,
             device=runner.chip,
-            changed=self._settings.told_changes,
+            changed=self._changed(),
         )
 
     def _completed(self, draft: RunRecord, directory: RunDirectory, metrics: Metrics, ended: Exit) -> RunRecord:
@@ -202,12 +191,34 @@ class Training:
             last_step=max(metrics.steps, default=None),
             summary=figures(metrics),
             host=ended.host,
-            diagnosis=_diagnosis(directory.log, ended),
+            diagnosis=diagnosis_of(directory.log, ended),
             problems=[*draft.problems, *(f"left behind and ended: {name}" for name in (*ended.leftovers, *ended.stuck))],
         )
 
+    def _changed(self) -> tuple[str, ...]:
+        """Return what makes this training another than the case's: another runner, and what the session lays over its recipe."""
+        name = self._runner.name
+        return (*(() if name in self._case.runners else (f"runner={name}",)), *self._settings.told_changes)
 
-def _diagnosis(log: Path, ended: Exit) -> Diagnosis | None:
+
+def progress_of(steps: int, observe: Observer | None) -> Callable[[Sequence[bytes]], str | None]:
+    """Return what reads new lines of metrics, tells `observe` of each step, and says how far the training is."""
+
+    def progress(lines: Sequence[bytes]) -> str | None:
+        last = None
+        for line in lines:
+            entry = _entry(line)
+            if entry is not None:
+                last, data = entry
+                if observe is not None:
+                    observe(last, data)
+        return None if last is None else f"step {last} of {steps}"
+
+    return progress
+
+
+def diagnosis_of(log: Path, ended: Exit) -> Diagnosis | None:
+    """Return why a training failed, by its log and its end; None for one that completed."""
     if ended.ending is Ending.EXITED and ended.exit_status == 0:
         return None
     with log.open("rb") as lines:

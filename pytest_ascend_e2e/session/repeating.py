@@ -1,0 +1,182 @@
+"""A run repeated from its directory: the same arguments and environment, on leased devices, supervised, and judged as it was.
+
+Nothing is composed anew, so that the case may have changed since. Must not know: pytest, or how anything is shown.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import re
+import secrets
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..deadline import Deadline
+from ..diagnosis import FatalWatch
+from ..errors import PreflightError
+from ..launch import (
+    Command,
+    Exit,
+    Limits,
+    RunDirectory,
+    Supervisor,
+    make_ray_home,
+    name_ray_home,
+    new_run_id,
+    read_command,
+    sweep_dead_sessions,
+    with_changes,
+)
+from ..metrics import Metrics, read_jsonl
+from ..records import RunRecord
+from ..runners import Catalogue, DevicePool, Lease, LockDirectory, find_devices, simulated_slots
+from .existing import ExistingRun
+from .figures import figures
+from .judging import demands_of, judge_again
+from .training import Observer, diagnosis_of, progress_of
+from .versions import versions
+
+STEPS_KEY = "trainer.total_training_steps"
+# Arguments that name what a training reads: on another machine it lies elsewhere.
+_INPUT = re.compile(
+    r"\+*(?P<key>[\w.]*(?:model\.(?:path|tokenizer_path|partial_pretrain)|_files|reward_function\.path))=(?P<path>/.*)"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Repetition:
+    """What is repeated, with which changes (KEY=VALUE, in verl's own keys), and where. Durations are in seconds."""
+
+    existing: ExistingRun
+    catalogue: Catalogue
+    environ: Mapping[str, str] = field(repr=False)
+    run_root: Path
+    lock_dir: Path
+    timeout_s: float
+    silence_s: float
+    lease_timeout_s: float
+    changes: Sequence[str] = ()
+    steps: int | None = None
+    python: str | None = None
+
+    def run(self, observe: Observer | None = None) -> ExistingRun:
+        """Train, judge by the checks and limits of the recorded run, and return the run that came of it, its record written.
+
+        Raises:
+            E2EError: it cannot be started: something that it reads is not here, or the devices are not free.
+        """
+        record = self.existing.record
+        run_id = new_run_id(record.case, now=_now(), token=secrets.token_hex(3))
+        ray_home = name_ray_home(run_id)
+        path = self.run_root / run_id
+        command = self._command(path, ray_home)
+        sweep_dead_sessions()
+        with self._lease() as lease:
+            if not self.catalogue.get(record.runner).simulated:
+                devices = {"ASCEND_RT_VISIBLE_DEVICES": ",".join(map(str, lease.device_ids))}
+                command = dataclasses.replace(command, env={**command.env, **devices})
+            directory = RunDirectory.create(path, env=command.env)
+            directory.write_command(command, ray_home=ray_home)
+            shutil.copyfile(RunDirectory(self.existing.directory).config, directory.config)
+            started = _now()
+            ended = self._supervise(command, directory, run_id, lease, ray_home, observe)
+        metrics = read_jsonl(directory.metrics.read_bytes().splitlines(keepends=True) if directory.metrics.exists() else ())
+        made = self._record(run_id, directory, lease, metrics, ended, started)
+        directory.write_record(made.to_json())
+        again = ExistingRun(directory=path, record=made, metrics=metrics)
+        judged = made.with_checks(judge_again(again, demands_of(record), {}))
+        directory.write_record(judged.to_json())
+        return dataclasses.replace(again, record=judged)
+
+    @property
+    def told_changes(self) -> tuple[str, ...]:
+        """What makes the repeat another training than the recorded one."""
+        return (*(() if self.steps is None else (f"steps={self.steps}",)), *self.changes)
+
+    def _command(self, path: Path, ray_home: Path) -> Command:
+        recorded = read_command(RunDirectory(self.existing.directory), run_dir=self.existing.record.run_dir)
+        changes = [*self.changes, *([] if self.steps is None else [f"{STEPS_KEY}={self.steps}"])]
+        recorded = dataclasses.replace(recorded, argv=with_changes(recorded.argv, changes))
+        argv, variables = recorded.moved(run_dir=path, ray_home=ray_home, environ=self.environ)
+        argv = (self.python or argv[0], *argv[1:])
+        problems = [
+            f"{match['key']}={match['path']}: is not here; give its place on this machine by --set {match['key']}=PATH"
+            for match in map(_INPUT.fullmatch, argv)
+            if match and not Path(match["path"]).exists()
+        ]
+        if not Path(argv[0]).exists():
+            problems.append(f"{argv[0]}: the interpreter of the run is not here; give the training's own by --python")
+        if problems:
+            raise PreflightError(*problems)
+        return Command(argv=argv, env=variables, cwd=path)
+
+    def _lease(self) -> Lease:
+        record, runner = self.existing.record, self.catalogue.get(self.existing.record.runner)
+        slots = simulated_slots(runner.devices) if runner.simulated else find_devices(self.environ).slots
+        deadline = Deadline.after(self.lease_timeout_s, name="waiting for devices")
+        pool = DevicePool(slots=slots, locks=LockDirectory(self.lock_dir))
+        return pool.lease(record.devices // record.nodes, deadline=deadline, owner=record.case)
+
+    def _supervise(
+        self, command: Command, directory: RunDirectory, run_id: str, lease: Lease, ray_home: Path, observe: Observer | None
+    ) -> Exit:
+        steps = self.steps or self.existing.record.steps
+        supervisor = Supervisor(
+            command,
+            directory,
+            run_id=run_id,
+            limits=Limits(total_s=self.timeout_s, silence_s=self.silence_s),
+            is_fatal=FatalWatch(steps).feed,
+            progress=progress_of(steps, observe),
+            fds=lease.fds,
+            ray_home=ray_home,
+        )
+        make_ray_home(ray_home)
+        try:
+            return supervisor.run()
+        finally:
+            shutil.rmtree(ray_home, ignore_errors=True)  # gone already if the training ran
+
+    def _record(
+        self, run_id: str, directory: RunDirectory, lease: Lease, metrics: Metrics, ended: Exit, started: dt.datetime
+    ) -> RunRecord:
+        record = self.existing.record
+        words = [
+            *(["--steps", str(self.steps)] if self.steps else []),
+            *(word for text in self.changes for word in ("--set", text)),
+        ]
+        return dataclasses.replace(
+            record,
+            run_id=run_id,
+            device_ids=lease.device_ids,
+            steps=self.steps or record.steps,
+            started_at=started.isoformat(timespec="seconds"),
+            duration_s=ended.duration_s,
+            ending=ended.ending,
+            exit_status=ended.exit_status,
+            signal=ended.signal,
+            end_reason=ended.end_reason or "exit status 0",
+            run_dir=str(directory.path),
+            rerun_command=shlex.join(["ascend-e2e", "repeat", str(self.existing.directory), *words]),
+            last_step=max(metrics.steps, default=None),
+            summary=figures(metrics),
+            versions=versions(command_python(directory), self.environ),
+            checks=(),
+            diagnosis=diagnosis_of(directory.log, ended),
+            problems=[f"left behind and ended: {name}" for name in (*ended.leftovers, *ended.stuck)],
+            retried_as="",
+            changed=(*record.changed, f"repeat of {record.run_id}", *self.told_changes),
+        )
+
+
+def command_python(directory: RunDirectory) -> str:
+    """Return the interpreter that a run was started by."""
+    return read_command(directory, run_dir=str(directory.path)).argv[0]
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.timezone.utc)
