@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import ReportError
-from ..report import junit_files, merge_junit, summary_markdown
+from ..report import found_records, junit_files, merge_junit, summary_markdown
+from ..report.html import write_html
 from ..session import listed_cases
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -34,7 +35,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FILE",
         help="the cases that were to run, written by `ascend-e2e matrix --cases`",
     )
-    parser.add_argument("--output", type=Path, default=Path("e2e-merged"), metavar="DIR", help="gets junit.xml and summary.md")
+    parser.add_argument(
+        "--output", type=Path, default=Path("e2e-merged"), metavar="DIR", help="gets junit.xml, summary.md and report.html"
+    )
 
 
 def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
@@ -54,6 +57,7 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     if os.environ.get(SUMMARY_VARIABLE):
         with Path(os.environ[SUMMARY_VARIABLE]).open("a", encoding="utf-8") as summary:
             summary.write(page)
+    write_html(found_records(args.directory), args.output / "report.html")
     counts = Counter(case.outcome.value for case in merged.cases)
     stdout.write(
         f"{args.output / 'junit.xml'}: {', '.join(f'{count} {outcome}' for outcome, count in counts.items()) or 'no case'}\n"

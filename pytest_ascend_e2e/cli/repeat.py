@@ -17,7 +17,7 @@ from ..errors import SettingsError
 from ..records import RunRecord
 from ..report import differences, failure_text, from_record, headline, number, progress_line, table
 from ..runners import DEFAULT_LOCK_DIR, load_catalogue
-from ..session import Repetition, changes_of, read_run
+from ..session import Repetition, changes_of, read_run, telling_lines
 
 _QUIET_EVERY_S = 30.0
 
@@ -106,6 +106,6 @@ def _lines(before: RunRecord, after: RunRecord) -> list[str]:
         "",
         *table(("figure", "then", "now"), figures, right=(1, 2)),
         "",
-        *([] if after.is_passed else [failure_text(after)]),
+        *([] if after.is_passed else [failure_text(after, log_lines=telling_lines(after))]),
         f"run: {after.run_dir}",
     ]

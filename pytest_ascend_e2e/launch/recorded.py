@@ -17,9 +17,7 @@ from .redaction import REDACTED
 from .run_directory import COMMAND_SCHEMA, ENVIRONMENT_SCHEMA, RunDirectory
 
 # Variables that say where things lie on a machine: on another one, its own count.
-_OF_THE_MACHINE = re.compile(
-    r"HOME|LOGNAME|PATH|SHELL|TMPDIR|USER|LD_LIBRARY_PATH|CONDA_PREFIX|VIRTUAL_ENV|ASCEND_\w*(HOME|PATH)\w*"
-)
+_OF_THE_MACHINE = re.compile(r"HOME|LOGNAME|PATH|SHELL|USER|LD_LIBRARY_PATH|CONDA_PREFIX|VIRTUAL_ENV|ASCEND_\w*(HOME|PATH)\w*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +43,7 @@ class RecordedCommand:
         variables |= {
             name: environ[name]
             for name, value in variables.items()
-            if name in environ and (REDACTED in value or _OF_THE_MACHINE.fullmatch(name))
+            if name in environ and (REDACTED in value or (_OF_THE_MACHINE.fullmatch(name) and value == self.variables[name]))
         }
         problems = [
             f"variable {name} holds a secret, which is not written down: set it first"

@@ -9,7 +9,7 @@ from ..history import History
 from ..recipe import Recipe
 from ..records import RunRecord
 from ..report import failure_text, properties, retried_line
-from ..session import Run, confirmation, with_another_seed
+from ..session import Run, confirmation, telling_lines, with_another_seed
 from .fixtures import RUNS_KEY, TRAINER_KEY
 from .guard import RETRIED_PROPERTY
 from .outcomes import CaseFailed
@@ -42,7 +42,7 @@ def conclude(item: pytest.Item, *, is_body_passed: bool) -> None:
         if not record.is_passed:
             _note_line(item, run)
             said = _confirmed(item, run, record, records) if is_body_passed else []
-            texts.append("\n".join([failure_text(record), *said]))
+            texts.append("\n".join([failure_text(record, log_lines=telling_lines(record)), *said]))
     if is_body_passed and not texts and not state_of(item.config).is_keep:
         for run in runs:
             run.remove_checkpoints()

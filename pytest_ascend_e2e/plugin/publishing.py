@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ..report import annotation, plan_markdown, summary_markdown
+from ..errors import E2EError
+from ..report import Outcome, annotation, found_records, plan_markdown, summary_markdown
 from .state import State, relative
 
 JUNIT = "junit.xml"
@@ -54,7 +55,19 @@ class Publisher:
             written, here = Path(self._config.option.xmlpath), self._directory / JUNIT
             if written.is_file() and not (here.exists() and written.samefile(here)):
                 shutil.copyfile(written, here)
+            self._write_html(self._directory)
         return result
+
+    def _write_html(self, directory: Path) -> None:
+        """Write the report of the runs for people, from their copies; what is wrong with it takes nothing from the session."""
+        from ..report.html import write_html  # noqa: PLC0415  # only a session that reports pays for it
+
+        cases = self._state.results.found.values()
+        not_trained = {case.nodeid: case.message for case in cases if "tier" in case.properties and case.outcome is Outcome.SKIPPED}
+        try:
+            write_html(found_records(directory), directory / "report.html", not_trained=not_trained)
+        except E2EError as error:
+            self._config.get_terminal_writer().line(f"ascend-e2e: no report.html: {error}", red=True)
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,6 +5,7 @@ Must not know: what the cases are read for.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def junit_files(directory: Path) -> list[Path]:
 
 
 def found_records(directory: Path) -> Sequence[RunRecord]:
-    """Return the records of the runs below a directory, in the order in which they started.
+    """Return the records of the runs below a directory, in the order in which they started; `run_dir` is where each lies now.
 
     Raises:
         ReportError: a record cannot be read.
@@ -48,9 +49,10 @@ def found_records(directory: Path) -> Sequence[RunRecord]:
     records = []
     for path in directory.rglob(_RECORD):
         try:
-            records.append(RunRecord.from_json(_bytes(path).decode(errors="replace"), origin=str(path)))
+            record = RunRecord.from_json(_bytes(path).decode(errors="replace"), origin=str(path))
         except RecordError as error:
             raise ReportError(*error.problems) from error
+        records.append(dataclasses.replace(record, run_dir=str(path.parent)))
     return sorted(records, key=lambda record: record.started_at)
 
 

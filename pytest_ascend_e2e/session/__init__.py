@@ -10,7 +10,7 @@ from .compositions import Compositions
 from .confirming import confirmation, with_another_seed
 from .deadlines import run_limit, wait_limit
 from .durations import expected_duration_s
-from .evidence import Configuration, Evidence, read_configuration, read_evidence
+from .evidence import Configuration, Evidence, read_configuration, read_evidence, telling_lines
 from .existing import ExistingRun, read_record, read_run
 from .jobs import CiJob, plan_jobs
 from .judging import GROUPS, Demands, demands_of, judge_again
@@ -70,6 +70,7 @@ __all__ = [
     "record_baseline",
     "run_limit",
     "starts",
+    "telling_lines",
     "wait_limit",
     "with_another_seed",
     "write_baselines",

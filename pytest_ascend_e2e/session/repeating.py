@@ -19,6 +19,8 @@ from ..deadline import Deadline
 from ..diagnosis import FatalWatch
 from ..errors import PreflightError
 from ..launch import (
+    UNFINISHED,
+    Book,
     Command,
     Exit,
     Limits,
@@ -31,13 +33,12 @@ from ..launch import (
     sweep_dead_sessions,
     with_changes,
 )
-from ..metrics import Metrics, read_jsonl
-from ..records import RunRecord
+from ..metrics import read_jsonl
+from ..records import Ending, RunRecord
 from ..runners import Catalogue, DevicePool, Lease, LockDirectory, find_devices, simulated_slots
 from .existing import ExistingRun
-from .figures import figures
 from .judging import demands_of, judge_again
-from .training import Observer, diagnosis_of, progress_of
+from .training import Observer, completed_record, progress_of
 from .versions import versions
 
 STEPS_KEY = "trainer.total_training_steps"
@@ -76,16 +77,21 @@ class Repetition:
         command = self._command(path, ray_home)
         sweep_dead_sessions()
         with self._lease() as lease:
-            if not self.catalogue.get(record.runner).simulated:
+            is_simulated = self.catalogue.get(record.runner).simulated
+            if not is_simulated:
                 devices = {"ASCEND_RT_VISIBLE_DEVICES": ",".join(map(str, lease.device_ids))}
                 command = dataclasses.replace(command, env={**command.env, **devices})
+            draft = self._draft(run_id, path, lease, python=command.argv[0])
+            make_ray_home(ray_home, book=Book(run_id=run_id, run_dir=str(path)))
             directory = RunDirectory.create(path, env=command.env)
+            directory.write_record(draft.to_json())
             directory.write_command(command, ray_home=ray_home)
             shutil.copyfile(RunDirectory(self.existing.directory).config, directory.config)
-            started = _now()
+            if not is_simulated:
+                directory.make_device_logs()
             ended = self._supervise(command, directory, run_id, lease, ray_home, observe)
         metrics = read_jsonl(directory.metrics.read_bytes().splitlines(keepends=True) if directory.metrics.exists() else ())
-        made = self._record(run_id, directory, lease, metrics, ended, started)
+        made = completed_record(draft, directory, metrics, ended)
         directory.write_record(made.to_json())
         again = ExistingRun(directory=path, record=made, metrics=metrics)
         judged = made.with_checks(judge_again(again, demands_of(record), {}))
@@ -125,25 +131,25 @@ class Repetition:
         self, command: Command, directory: RunDirectory, run_id: str, lease: Lease, ray_home: Path, observe: Observer | None
     ) -> Exit:
         steps = self.steps or self.existing.record.steps
+        watch = FatalWatch(steps)
         supervisor = Supervisor(
             command,
             directory,
             run_id=run_id,
             limits=Limits(total_s=self.timeout_s, silence_s=self.silence_s),
-            is_fatal=FatalWatch(steps).feed,
+            is_fatal=watch.feed,
             progress=progress_of(steps, observe),
+            has_begun=lambda: watch.has_begun,
             fds=lease.fds,
             ray_home=ray_home,
         )
-        make_ray_home(ray_home)
         try:
             return supervisor.run()
         finally:
             shutil.rmtree(ray_home, ignore_errors=True)  # gone already if the training ran
 
-    def _record(
-        self, run_id: str, directory: RunDirectory, lease: Lease, metrics: Metrics, ended: Exit, started: dt.datetime
-    ) -> RunRecord:
+    def _draft(self, run_id: str, path: Path, lease: Lease, *, python: str) -> RunRecord:
+        """Return the record of the repeat before it has ended."""
         record = self.existing.record
         words = [
             *(["--steps", str(self.steps)] if self.steps else []),
@@ -154,28 +160,23 @@ class Repetition:
             run_id=run_id,
             device_ids=lease.device_ids,
             steps=self.steps or record.steps,
-            started_at=started.isoformat(timespec="seconds"),
-            duration_s=ended.duration_s,
-            ending=ended.ending,
-            exit_status=ended.exit_status,
-            signal=ended.signal,
-            end_reason=ended.end_reason or "exit status 0",
-            run_dir=str(directory.path),
+            started_at=_now().isoformat(timespec="seconds"),
+            duration_s=0.0,
+            ending=Ending.INTERRUPTED,
+            exit_status=None,
+            signal=None,
+            end_reason=UNFINISHED,
+            run_dir=str(path),
             rerun_command=shlex.join(["ascend-e2e", "repeat", str(self.existing.directory), *words]),
-            last_step=max(metrics.steps, default=None),
-            summary=figures(metrics),
-            versions=versions(command_python(directory), self.environ),
+            last_step=None,
+            summary={},
+            versions=versions(python, self.environ),
             checks=(),
-            diagnosis=diagnosis_of(directory.log, ended),
-            problems=[f"left behind and ended: {name}" for name in (*ended.leftovers, *ended.stuck)],
+            diagnosis=None,
+            problems=(),
             retried_as="",
             changed=(*record.changed, f"repeat of {record.run_id}", *self.told_changes),
         )
-
-
-def command_python(directory: RunDirectory) -> str:
-    """Return the interpreter that a run was started by."""
-    return read_command(directory, run_dir=str(directory.path)).argv[0]
 
 
 def _now() -> dt.datetime:

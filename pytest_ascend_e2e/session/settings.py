@@ -18,8 +18,8 @@ class Settings:
     to the catalogue; `python` is the interpreter of the training environment; `retries` is how often a training that the machine
     ended is repeated; `history` is the database that gets every concluded run, None for none; `budget_device_hours` is what the
     cases of a plan may cost together; `steps` and `changes` (KEY=VALUE) are laid over every recipe of the session; `report` is the
-    directory that gets what a CI uploads. `origins` says where a setting came from (`--e2e-run-timeout`), by the name of its option,
-    unless it is the default.
+    directory that gets what a CI uploads. `origins` says where a setting came from (`--e2e-run-timeout`), by the name of its
+    option, unless it is the default.
     """
 
     runner: str | None

@@ -115,7 +115,7 @@ class Training:
 
         def finished(ended: Exit) -> Run:
             metrics = read_jsonl(directory.metrics.read_bytes().splitlines(keepends=True) if directory.metrics.exists() else ())
-            record = self._completed(draft, directory, metrics, ended)
+            record = completed_record(draft, directory, metrics, ended)
             directory.write_record(record.to_json())
             dtype = "float32" if self._runner.simulated else "bfloat16"
             return Run(recipe=self._recipe, record=record, metrics=metrics, directory=directory, baselines=baselines, dtype=dtype)
@@ -180,25 +180,27 @@ class Training:
             changed=self._changed(),
         )
 
-    def _completed(self, draft: RunRecord, directory: RunDirectory, metrics: Metrics, ended: Exit) -> RunRecord:
-        return dataclasses.replace(
-            draft,
-            duration_s=ended.duration_s,
-            ending=ended.ending,
-            exit_status=ended.exit_status,
-            signal=ended.signal,
-            end_reason=ended.end_reason or "exit status 0",
-            last_step=max(metrics.steps, default=None),
-            summary=figures(metrics),
-            host=ended.host,
-            diagnosis=diagnosis_of(directory.log, ended),
-            problems=[*draft.problems, *(f"left behind and ended: {name}" for name in (*ended.leftovers, *ended.stuck))],
-        )
-
     def _changed(self) -> tuple[str, ...]:
         """Return what makes this training another than the case's: another runner, and what the session lays over its recipe."""
         name = self._runner.name
         return (*(() if name in self._case.runners else (f"runner={name}",)), *self._settings.told_changes)
+
+
+def completed_record(draft: RunRecord, directory: RunDirectory, metrics: Metrics, ended: Exit) -> RunRecord:
+    """Return the record of a run that has ended, from the one that was written before it began."""
+    return dataclasses.replace(
+        draft,
+        duration_s=ended.duration_s,
+        ending=ended.ending,
+        exit_status=ended.exit_status,
+        signal=ended.signal,
+        end_reason=ended.end_reason or "exit status 0",
+        last_step=max(metrics.steps, default=None),
+        summary=figures(metrics),
+        host=ended.host,
+        diagnosis=_diagnosis(directory.log, ended),
+        problems=[*draft.problems, *(f"left behind and ended: {name}" for name in (*ended.leftovers, *ended.stuck))],
+    )
 
 
 def progress_of(steps: int, observe: Observer | None) -> Callable[[Sequence[bytes]], str | None]:
@@ -217,8 +219,7 @@ def progress_of(steps: int, observe: Observer | None) -> Callable[[Sequence[byte
     return progress
 
 
-def diagnosis_of(log: Path, ended: Exit) -> Diagnosis | None:
-    """Return why a training failed, by its log and its end; None for one that completed."""
+def _diagnosis(log: Path, ended: Exit) -> Diagnosis | None:
     if ended.ending is Ending.EXITED and ended.exit_status == 0:
         return None
     with log.open("rb") as lines:
