@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import functools
 import re
 import secrets
 import shlex
@@ -35,7 +36,7 @@ from ..launch import (
 )
 from ..metrics import read_jsonl
 from ..records import Ending, RunRecord
-from ..runners import Catalogue, DevicePool, Lease, LockDirectory, find_devices, simulated_slots
+from ..runners import Catalogue, DevicePool, Lease, LockDirectory, find_devices, occupied_devices, simulated_slots
 from .existing import ExistingRun
 from .judging import demands_of, judge_again
 from .training import Observer, completed_record, progress_of
@@ -124,7 +125,8 @@ class Repetition:
         record, runner = self.existing.record, self.catalogue.get(self.existing.record.runner)
         slots = simulated_slots(runner.devices) if runner.simulated else find_devices(self.environ).slots
         deadline = Deadline.after(self.lease_timeout_s, name="waiting for devices")
-        pool = DevicePool(slots=slots, locks=LockDirectory(self.lock_dir))
+        occupied = None if runner.simulated else functools.partial(occupied_devices, self.environ)
+        pool = DevicePool(slots=slots, locks=LockDirectory(self.lock_dir), occupied=occupied)
         return pool.lease(record.devices // record.nodes, deadline=deadline, owner=record.case)
 
     def _supervise(
