@@ -6,6 +6,7 @@ Must not know: how a run is repeated.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -98,7 +99,8 @@ def _observer(record: RunRecord, steps: int, stderr: TextIO) -> Callable[[int, M
 
 def _lines(before: RunRecord, after: RunRecord) -> list[str]:
     figures = [(name, number(before.summary.get(name)), number(value)) for name, value in after.summary.items()]
-    others = list(differences(from_record(before).properties, from_record(after).properties))
+    alike = dataclasses.replace(after, changed=before.changed)  # that it is a repeat, and with which changes, is known here
+    others = list(differences(from_record(before).properties, from_record(alike).properties))
     return [
         f"{before.run_id}: {headline(before)}",
         f"{after.run_id}: {headline(after)}",
