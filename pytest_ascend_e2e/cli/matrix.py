@@ -94,5 +94,5 @@ def _name(case: ListedCase) -> str:
 
 
 def _near(wish: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(wish.rpartition("::")[2], names, n=3)
+    near = difflib.get_close_matches(wish.rpartition("::")[2], names, n=3, cutoff=0.75)
     return f"; did you mean {' or '.join(near)}?" if near else f"; it has {', '.join(sorted(names)[:5])}, ..."
