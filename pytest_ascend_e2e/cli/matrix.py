@@ -17,7 +17,7 @@ from ..deadline import parse_duration
 from ..errors import E2EError
 from ..runners import load_catalogue
 from ..session import ListedCase, listed_text, plan_jobs
-from .collecting import TIERS, add_selection, collect
+from .case_list import TIERS, add_selection, collect
 
 # Four hours of eight devices, two of sixteen.
 DEVICE_HOURS = 32.0

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import E2EError
-from .collecting import TIERS, add_selection, collect
+from .case_list import TIERS, add_selection, collect
 
 TEMPLATE = "workflow.template.yaml"
 OUTPUT = Path(".github/workflows/ascend_e2e_nightly.yml")
