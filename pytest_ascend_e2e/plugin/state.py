@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from ..errors import E2EError, RunnerError
+from ..errors import E2EError, RunnerError, SettingsError
 from ..runners import Catalogue, Runner, find_devices, load_catalogue, pick_runner
 from ..session import Compositions, Settings, runner_of_host
 from .guard import Guard
 from .options import Setting, read_settings, settings_of
+from .results import Results
 
 STATE_KEY = pytest.StashKey["State"]()
 
@@ -43,8 +44,11 @@ class State:
     here: str
     compositions: Compositions
     is_confirm: bool = False
+    is_elsewhere: bool = False
+    is_keep: bool = False
     is_suite_composed: bool = False
     guard: Guard = field(default_factory=Guard)
+    results: Results = field(default_factory=Results)
     shared: Path | None = None
 
     def shared_directory(self) -> Path:
@@ -70,6 +74,9 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
     catalogue = load_catalogue(settings.runners_file)
     worker = getattr(config, "workerinput", None)
     is_plan = bool(config.getoption("e2e_plan"))
+    is_elsewhere = bool(config.getoption("e2e_elsewhere"))
+    if is_elsewhere and settings.runner is None:
+        raise SettingsError("--e2e-elsewhere needs to know where: give a runner by --runner, such as --runner sim-2")
     if settings.runner is not None:
         try:
             runner: Runner | None = catalogue.get(settings.runner)
@@ -94,6 +101,8 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
         here=_here(catalogue, environ, worker) if is_plan else "",
         compositions=Compositions(settings.python, shared=shared),
         is_confirm=bool(config.getoption("e2e_confirm")),
+        is_elsewhere=is_elsewhere,
+        is_keep=bool(config.getoption("e2e_keep")),
     )
 
 

@@ -1,0 +1,135 @@
+"""Cases into jobs: each in exactly one, shards of like cost, and what no CI can run is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_ascend_e2e.errors import E2EError, RecordError
+from pytest_ascend_e2e.runners import Catalogue, load_catalogue
+from pytest_ascend_e2e.session import CiJob, ListedCase, listed_cases, listed_text, plan_jobs
+
+CASE = ListedCase(
+    name="test_a.py::test_one", tier="npu_nightly", runners=("a3-16",), nodes=1, rollout="vllm", timeout_s=7200.0, estimate_s=3600.0
+)
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return load_catalogue()
+
+
+def cases(*hours: float) -> list[ListedCase]:
+    return [replace(CASE, name=f"test_a.py::test_{number}", estimate_s=hour * 3600) for number, hour in enumerate(hours)]
+
+
+def jobs(given: list[ListedCase], catalogue: Catalogue, *, most: float = 32.0, image: str | None = None) -> list[CiJob]:
+    return plan_jobs(given, catalogue, most_device_hours=most, default_timeout_s=10800.0, image=image)
+
+
+def test_each_case_is_in_exactly_one_job(catalogue: Catalogue) -> None:
+    given = cases(3, 1, 2, 1, 0.5, 1, 2.5)
+
+    planned = jobs(given, catalogue)
+
+    assert sorted(name for job in planned for name in job.cases) == sorted(case.name for case in given)
+    assert [job.shard for job in planned] == list(range(1, len(planned) + 1))
+
+
+def test_a_shard_has_no_more_device_hours_than_one_job_may(catalogue: Catalogue) -> None:
+    planned = jobs(cases(1, 1, 1, 1), catalogue)
+
+    assert [job.device_hours for job in planned] == [32.0, 32.0]
+    assert {job.shards for job in planned} == {2}
+
+
+def test_a_case_that_is_dearer_than_a_job_may_be_has_its_own(catalogue: Catalogue) -> None:
+    planned = jobs(cases(4, 1, 1), catalogue)
+
+    assert sorted(len(job.cases) for job in planned) == [1, 2]
+
+
+def test_cases_of_another_runner_image_or_number_of_nodes_are_another_job(catalogue: Catalogue) -> None:
+    given = [
+        CASE,
+        replace(CASE, name="b", rollout="sglang"),
+        replace(CASE, name="c", runners=("a2b3-8",)),
+        replace(CASE, name="d", nodes=2),
+    ]
+
+    planned = jobs(given, catalogue, most=1000)
+
+    assert sorted(job.name for job in planned) == ["a2b3-8 vllm 1/1", "a3-16 sglang 1/1", "a3-16 vllm 1/1", "a3-16 vllm 1/1"]
+    assert "a3-16 vllm 1/1 on 2 nodes" in [job.as_matrix()["name"] for job in planned]
+
+
+def test_a_case_that_is_removed_is_in_no_job(catalogue: Catalogue) -> None:
+    given = cases(1, 1, 1)
+
+    planned = jobs(given[1:], catalogue)
+
+    assert given[0].name not in [name for job in planned for name in job.cases]
+
+
+def test_a_case_that_is_off_is_in_no_job(catalogue: Catalogue) -> None:
+    assert jobs([replace(CASE, off="quarantined until 2027-01-31")], catalogue) == []
+
+
+def test_an_entry_of_the_matrix_has_what_a_workflow_asks_for(catalogue: Catalogue) -> None:
+    (job,) = jobs([CASE, replace(CASE, name="test_a.py::test_two[a b]")], catalogue)
+
+    assert job.as_matrix() == {
+        "name": "a3-16 vllm 1/1",
+        "runner": "a3-16",
+        "runs_on": "linux-aarch64-a3-16",
+        "image": "quay.io/ascend/verl:latest-vllm-a3-ubuntu",
+        "shm_size": "64g",
+        "nodes": 1,
+        "shard": "1/1",
+        "timeout_minutes": 300,
+        "device_hours": 32.0,
+        "cases": "test_a.py::test_one\ntest_a.py::test_two[a b]",
+    }
+
+
+def test_an_image_that_is_given_is_used_for_all(catalogue: Catalogue) -> None:
+    planned = jobs([CASE, replace(CASE, name="b", rollout="sglang")], catalogue, image="verl@sha256:0a1b")
+
+    assert [job.image for job in planned] == ["verl@sha256:0a1b"]
+
+
+def test_a_case_without_an_estimate_counts_as_a_third_of_its_limit(catalogue: Catalogue) -> None:
+    (job,) = jobs([replace(CASE, estimate_s=None, timeout_s=None)], catalogue)
+
+    assert job.device_hours == 16.0
+
+
+def test_what_no_ci_can_run_is_told_together(catalogue: Catalogue) -> None:
+    given = [replace(CASE, name="a", runners=("sim-2",)), replace(CASE, name="b", rollout="hf")]
+
+    with pytest.raises(E2EError) as error:
+        jobs(given, catalogue)
+
+    assert error.value.problems[0].startswith("a: no CI has its runner (sim-2): give it a ci_label")
+    assert error.value.problems[1].startswith("b: runner a3-16 has no image for rollouts by hf (it has vllm, sglang)")
+
+
+def test_of_several_runners_the_first_that_a_ci_has_is_taken(catalogue: Catalogue) -> None:
+    (job,) = jobs([replace(CASE, runners=("sim-2", "a3-8", "a3-16"))], catalogue)
+
+    assert job.runner.name == "a3-8"
+
+
+def test_the_list_of_cases_is_read_as_it_was_written() -> None:
+    given = [CASE, replace(CASE, name="b", off="quarantined")]
+
+    assert listed_cases(listed_text(given), origin="cases.json") == given
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"schema": 1}', '{"schema": 1, "cases": [{"name": "a"}]}', '{"schema": 2, "cases": []}']
+)
+def test_a_file_that_is_no_list_of_cases_is_refused(text: str) -> None:
+    with pytest.raises(RecordError, match=r"cases\.json: "):
+        listed_cases(text, origin="cases.json")
