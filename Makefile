@@ -36,7 +36,7 @@ plan: $(STAMP)
 docs: $(STAMP)
 	$(RUN) -m tools.reference
 	[ -x $(VENV)-docs/bin/mkdocs ] || ( $(PYTHON) -m venv $(VENV)-docs && $(VENV)-docs/bin/pip install --quiet "mkdocs-material>=9.5" )
-	$(VENV)-docs/bin/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --quiet
 
 clean:
 	rm -rf $(VENV) $(VENV)-docs

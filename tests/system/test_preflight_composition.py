@@ -367,7 +367,7 @@ def test_a_list_is_composed_as_hydra_composes_it() -> None:
                 "+actor_rollout_ref.rollout.engine_kwargs.vllm.a.b=1",
                 "++data.apply_chat_template_kwargs={enable_thinking:false}",
                 "trainer.total_training_steps=null",
-                "~data.tool_config_path",
+                "~data.shuffle",
                 "actor_rollout_ref.actor.optim.lr=1e-6",
             ],
         ),

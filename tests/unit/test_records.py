@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 
 import pytest
 
 from pytest_ascend_e2e.errors import RecordError
-from pytest_ascend_e2e.records import HostUse, RunRecord
+from pytest_ascend_e2e.records import Check, HostUse, RunRecord, Verdict
 from tests.fakes.run_directories import SOUND
 
 HOST = HostUse(
@@ -23,6 +24,16 @@ def test_a_record_comes_back_as_it_was() -> None:
 
     assert again == record
     assert (again.host.peak_memory_gb, again.host.peak_shm_gb, again.host.least_disk_free_gb) == (4.25, 0.5, 8.0)
+
+
+def test_the_band_of_a_baseline_comes_back_and_older_checks_have_none() -> None:
+    check = Check(name="baseline.a", verdict=Verdict.PASSED, message="kept", band=(1.5, math.inf))
+    record = dataclasses.replace(SOUND, checks=(check,))
+
+    assert RunRecord.from_json(record.to_json(), origin="a test").checks == (check,)
+    data = json.loads(record.to_json())
+    del data["checks"][0]["band"]
+    assert RunRecord.from_json(json.dumps(data), origin="a test").checks == (dataclasses.replace(check, band=None),)
 
 
 def test_a_record_from_before_the_host_was_watched_has_an_empty_host() -> None:

@@ -286,3 +286,14 @@ def test_a_published_figure_is_held_with_its_own_tolerance_and_says_so() -> None
 def test_a_published_figure_without_a_tolerance_is_refused(tolerance: float | None) -> None:
     with pytest.raises(BaselineError, match="given_tolerance"):
         parse_baselines(published(given_tolerance=tolerance), origin="x")
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+def test_a_check_carries_what_its_baseline_expects_from_least_to_most(direction: Direction) -> None:
+    baselines = one(direction, value=100.0)
+
+    (check,) = check_baseline(run_of(0.0, 90.0, 90.0), baselines)
+
+    tolerance = baselines["a/b"].tolerance
+    assert check.band == (100.0 - tolerance, 100.0 + tolerance)
+    assert check.limit in check.band

@@ -33,7 +33,7 @@
     const levels = [...chart.marks.map((mark) => mark.value), ...chart.bands.flatMap((band) => [band.low, band.high])];
     if (low > high) [low, high] = levels.length ? [Math.min(...levels), Math.max(...levels)] : [0, 1];
     const span = high - low || Math.abs(high) * 0.1 || 1;
-    const near = levels.filter((level) => level >= low - 2 * span && level <= high + 2 * span);
+    const near = levels.filter((level) => level >= low - span && level <= high + span);
     low = Math.min(low, ...near);
     high = Math.max(high, ...near);
     const room = (high - low || span) * 0.08;
