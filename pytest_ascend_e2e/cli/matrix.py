@@ -15,9 +15,10 @@ from typing import TextIO
 
 from ..deadline import parse_duration
 from ..errors import E2EError
+from ..report import Suite
 from ..runners import load_catalogue
-from ..session import ListedCase, listed_text, plan_jobs
-from .case_list import TIERS, add_selection, collect
+from ..session import SuiteCase, plan_jobs
+from .collecting import add_tier, collect_tier
 
 # Four hours of eight devices, two of sixteen.
 DEVICE_HOURS = 32.0
@@ -29,9 +30,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "matrix",
         help="print the jobs that run a suite, as the matrix of a workflow",
         description="Print the JSON that a workflow reads by fromJSON(): one entry for each job, each case in one, sharded by "
-        " estimated device-hours. Cases in quarantine are in none, and named on stderr.",
+        "expected device-hours. Cases in quarantine are in none, and named on stderr.",
     )
-    add_selection(parser)
+    add_tier(parser)
     parser.add_argument("--only", action="append", metavar="CASE", help="only this case: a node id, a name, or a pattern; repeated")
     parser.add_argument("--image", metavar="IMAGE", help="run in this image instead of the catalogue's, such as one by its digest")
     parser.add_argument(
@@ -39,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=float,
         default=DEVICE_HOURS,
         metavar="N",
-        help=f"device-hours of one job, by the cases' estimates (default: {DEVICE_HOURS:g})",
+        help=f"device-hours of one job, by the cases' last green runs or estimates (default: {DEVICE_HOURS:g})",
     )
     parser.add_argument(
         "--timeout",
@@ -58,24 +59,24 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     """Print the matrix; return 0."""
     if not args.device_hours > 0:
         raise E2EError(f"--device-hours: {args.device_hours:g} cannot be used: expected a number above 0, such as 32")
-    cases = _chosen(collect(args.paths, TIERS[args.tier], args.runners_file), [text for text in args.only or () if text])
+    cases = _chosen(collect_tier(args), [text for text in args.only or () if text])
     catalogue = load_catalogue(args.runners_file)
     jobs = plan_jobs(
         cases, catalogue, most_device_hours=args.device_hours, default_timeout_s=args.timeout, image=args.image or None
     )
     if not jobs:
-        raise E2EError(f"all {len(cases)} cases are off: nothing to run; the first: {cases[0].name}: {cases[0].off}")
+        raise E2EError(f"all {len(cases)} cases are off: nothing to run; the first: {cases[0].case}: {cases[0].off}")
     if args.cases is not None:
-        args.cases.write_text(listed_text(cases), encoding="utf-8")
+        args.cases.write_text(Suite(cases=tuple(cases)).to_json(), encoding="utf-8")
     if args.ids:
         stdout.writelines(f"{name}\n" for job in jobs for name in job.cases)
     else:
         stdout.write(json.dumps({"include": [job.as_matrix() for job in jobs]}) + "\n")
-    stderr.writelines(f"in no job: {case.name}: {case.off}\n" for case in cases if case.off)
+    stderr.writelines(f"in no job: {case.case}: {case.off}\n" for case in cases if case.off)
     return 0
 
 
-def _chosen(cases: Sequence[ListedCase], only: Sequence[str]) -> Sequence[ListedCase]:
+def _chosen(cases: Sequence[SuiteCase], only: Sequence[str]) -> Sequence[SuiteCase]:
     if not only:
         return cases
     unknown = [wish for wish in only if not any(_is_meant(case, wish) for case in cases)]
@@ -85,12 +86,12 @@ def _chosen(cases: Sequence[ListedCase], only: Sequence[str]) -> Sequence[Listed
     return [case for case in cases if any(_is_meant(case, wish) for wish in only)]
 
 
-def _is_meant(case: ListedCase, wish: str) -> bool:
-    return wish in (case.name, _name(case)) or fnmatchcase(_name(case), wish)
+def _is_meant(case: SuiteCase, wish: str) -> bool:
+    return wish in (case.case, _name(case)) or fnmatchcase(_name(case), wish)
 
 
-def _name(case: ListedCase) -> str:
-    return case.name.rpartition("::")[2]
+def _name(case: SuiteCase) -> str:
+    return case.case.rpartition("::")[2]
 
 
 def _near(wish: str, names: Sequence[str]) -> str:

@@ -11,10 +11,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TextIO
 
-from ..errors import ReportError
-from ..report import found_records, junit_files, merge_junit, summary_markdown
+from ..errors import RecordError, ReportError
+from ..report import Suite, found_records, junit_files, merge_junit, summary_markdown
 from ..report.html import write_html
-from ..session import listed_cases
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
@@ -43,11 +42,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     """Write the merged report; return 1 if the workflow is red."""
     try:
-        expected = listed_cases(args.cases.read_text(encoding="utf-8"), origin=str(args.cases))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ReportError(
-            f"{args.cases}: cannot be read: {error}; without the list of cases nobody knows what is missing"
-        ) from error
+        expected = Suite.read(args.cases).cases
+    except RecordError as error:
+        raise ReportError(f"{error}; without the list of cases nobody knows what is missing") from error
     files = [(str(path), path.read_bytes()) for path in junit_files(args.directory)]
     merged = merge_junit(files, expected)
     args.output.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import E2EError
-from .case_list import TIERS, add_selection, collect
+from .collecting import add_tier, collect_tier
 
 TEMPLATE = "workflow.template.yaml"
 OUTPUT = Path(".github/workflows/ascend_e2e_nightly.yml")
@@ -32,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Write a GitHub workflow: a plan without a device, one job for each runner, image and shard, and a summary "
         "that is red if a case did not report. It starts at a time of day, and by hand for one case.",
     )
-    add_selection(parser)
+    add_tier(parser)
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FILE", help=f"the file (default: {OUTPUT})")
     parser.add_argument("--name", metavar="TEXT", help="name of the workflow (default: by the tier)")
     parser.add_argument("--cron", default="0 17 * * *", metavar="CRON", help="when it starts, UTC (default: '0 17 * * *')")
@@ -54,7 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     """Write the workflow, or hold the file that is there against it; return 0, or 1 where `--check` finds another."""
     _refuse(args)
-    collect(args.paths, TIERS[args.tier], args.runners_file)  # a suite without a case would be red each night
+    collect_tier(args)  # a suite without a case would be red each night
     text = workflow_text(args)
     path: Path = args.output
     before = path.read_text(encoding="utf-8") if path.is_file() else None

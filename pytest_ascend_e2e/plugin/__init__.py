@@ -5,7 +5,6 @@ The only room that imports pytest.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,14 +17,13 @@ from .concluding import conclude
 from .exporting import export
 from .fixtures import _bench as _bench
 from .fixtures import geometry3k, gsm8k, layout, model_path, npus, run, train
-from .listing import write_list
 from .markers import declare_markers
 from .options import add_options, header_lines
 from .outcomes import clean_report
 from .planning import look_at_host, write_plans
 from .publishing import Publisher
 from .reruns import make_reruns
-from .state import STATE_KEY, environment, make_state, state_of
+from .state import STATE_KEY, environment, make_state, state_of, today
 
 if TYPE_CHECKING:
     from xdist.remote import Producer  # xdist may be switched off
@@ -129,19 +127,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Remember what must have a result at the end."""
     state_of(session.config).guard.collected |= {item.nodeid for item in session.items}
-    if session.config.option.e2e_list is not None:
-        write_list(session.items, session.config.option.e2e_list, _today())
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Keep a case in quarantine off; in plan mode, judge the case here and set nothing up."""
-    collection.keep_off(item, state_of(item.config), _today())
+    collection.keep_off(item, state_of(item.config), today())
     collection.plan_at_setup(item, state_of(item.config))
-
-
-def _today() -> dt.date:
-    return dt.datetime.now(dt.timezone.utc).date()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -236,7 +236,6 @@ ELSEWHERE_HELP = (
     "history nor baselines take them"
 )
 KEEP_HELP = "keep the checkpoints of a test that passed; those of a red one are kept in any case"
-LIST_HELP = "write the collected cases to this file, with what each needs of a CI (JSON; for ascend-e2e matrix)"
 PLAN_HELP = "judge the selected cases without a device and without training; exit status 1 if one cannot work"
 
 
@@ -256,7 +255,6 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--e2e-export", dest="e2e_export", type=_path, default=None, metavar="FILE", help=EXPORT_HELP)
     group.addoption("--e2e-elsewhere", dest="e2e_elsewhere", action="store_true", help=ELSEWHERE_HELP)
     group.addoption("--e2e-keep", dest="e2e_keep", action="store_true", help=KEEP_HELP)
-    group.addoption("--e2e-list", dest="e2e_list", type=Path, metavar="FILE", help=LIST_HELP)
     group.addoption("--e2e-plan", dest="e2e_plan", action="store_true", help=PLAN_HELP)
 
 

@@ -5,6 +5,7 @@ Made once in `pytest_configure`; on an xdist worker from what the controller fou
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import shutil
 import tempfile
@@ -133,6 +134,11 @@ def state_of(config: pytest.Config) -> State:
 def environment() -> Mapping[str, str]:
     """Return the environment of this process: the one place of the plugin that reads it."""
     return dict(os.environ)
+
+
+def today() -> dt.date:
+    """Return the day by which a quarantine is over or not."""
+    return dt.datetime.now(dt.timezone.utc).date()
 
 
 def relative(path: Path, config: pytest.Config) -> str:

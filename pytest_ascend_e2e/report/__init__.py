@@ -15,7 +15,7 @@ from .merging import Merged, merge_junit
 from .plan import PlanRow, device_hours, plan_table, plan_text
 from .progress import progress_line, waiting_lines
 from .reported import Outcome, ReportedCase, address_of, differences, from_record, junit_root, latest, matches, read_junit
-from .suite import Suite, SuiteCase
+from .suite import Suite
 from .tables import number, table
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "Property",
     "ReportedCase",
     "Suite",
-    "SuiteCase",
     "address_of",
     "annotation",
     "checks_table",

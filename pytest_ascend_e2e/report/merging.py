@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from ..session import ListedCase
+from ..session import SuiteCase
 from .reported import Outcome, ReportedCase, address_of, cases_with_nodes, junit_root, latest, matches
 
 _NOT_REPORTED = "not reported"
@@ -30,7 +30,7 @@ class Merged:
         return bool(self.problems) or any(case.outcome.is_red for case in self.cases)
 
 
-def merge_junit(files: Sequence[tuple[str, bytes]], expected: Sequence[ListedCase]) -> Merged:
+def merge_junit(files: Sequence[tuple[str, bytes]], expected: Sequence[SuiteCase]) -> Merged:
     """Return these JUnit files (name, content) as one, each case once.
 
     A case of `expected` that is not off must be in one of them, with a result other than skipped; else it is an error of its own
@@ -79,12 +79,12 @@ def _count(suite: ET.Element) -> None:
     }
 
 
-def _missing(expected: Sequence[ListedCase], reported: Sequence[ReportedCase]) -> tuple[list[ReportedCase], list[ReportedCase]]:
+def _missing(expected: Sequence[SuiteCase], reported: Sequence[ReportedCase]) -> tuple[list[ReportedCase], list[ReportedCase]]:
     """Return an error for each case that was to run and has no result, and the skipped ones that such errors replace."""
-    results = matches(reported, [case.name for case in expected])
+    results = matches(reported, [case.case for case in expected])
     found, skipped = [], []
     for case in expected:
-        result = results.get(case.name)
+        result = results.get(case.case)
         if case.off or (result is not None and result.outcome is not Outcome.SKIPPED):
             continue
         if result is not None:
@@ -92,7 +92,7 @@ def _missing(expected: Sequence[ListedCase], reported: Sequence[ReportedCase]) -
         why = "no job reported it" if result is None else f"its job skipped it: {result.message}"
         found.append(
             ReportedCase(
-                address=address_of(case.name), outcome=Outcome.ERROR, message=f"{_NOT_REPORTED}: {why}", origin="the list of cases"
+                address=address_of(case.case), outcome=Outcome.ERROR, message=f"{_NOT_REPORTED}: {why}", origin="the list of cases"
             )
         )
     return found, skipped

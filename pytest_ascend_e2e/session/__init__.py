@@ -16,7 +16,6 @@ from .existing import ExistingRun, read_record, read_run
 from .host import device_findings, findings_here, host_of, input_findings, runner_of_host
 from .jobs import CiJob, plan_jobs
 from .judging import asked_again, judge_again, not_made_again
-from .listing import ListedCase, listed, listed_cases, listed_text
 from .published import PublishedCase, published_baselines, published_cases
 from .quarantine import Quarantine, quarantine_from_arguments
 from .recording import FALSE_ALARMS, METRICS, Change, changes, record_baseline
@@ -24,6 +23,7 @@ from .repeating import Repetition
 from .run import Run
 from .schedule import Job, lower_bound_s, starts
 from .settings import Settings
+from .suite_case import SuiteCase
 
 __all__ = [
     "DURATIONS",
@@ -40,12 +40,12 @@ __all__ = [
     "Evidence",
     "ExistingRun",
     "Job",
-    "ListedCase",
     "PublishedCase",
     "Quarantine",
     "Repetition",
     "Run",
     "Settings",
+    "SuiteCase",
     "Tier",
     "asked_again",
     "case_from_arguments",
@@ -58,9 +58,6 @@ __all__ = [
     "host_of",
     "input_findings",
     "judge_again",
-    "listed",
-    "listed_cases",
-    "listed_text",
     "lower_bound_s",
     "not_made_again",
     "plan_jobs",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..errors import E2EError, RunnerError
 from ..runners import Catalogue, Runner
-from .listing import ListedCase
+from .suite_case import SuiteCase
 
 # What installing, preparing data and waiting for devices may take in a job beyond the time limits of its cases.
 MARGIN_S = 3600.0
@@ -21,7 +21,7 @@ MARGIN_S = 3600.0
 class CiJob:
     """One job: where and in what it runs, which cases, and the time after which it is ended.
 
-    `shard` counts from 1. `device_hours` are those that the cases are estimated at together.
+    `shard` counts from 1. `device_hours` are those that the cases are expected to take together.
     """
 
     runner: Runner
@@ -61,13 +61,13 @@ class CiJob:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Cost:
-    case: ListedCase
+    case: SuiteCase
     timeout_s: float
     device_hours: float
 
 
 def plan_jobs(
-    cases: Sequence[ListedCase],
+    cases: Sequence[SuiteCase],
     catalogue: Catalogue,
     *,
     most_device_hours: float,
@@ -76,8 +76,8 @@ def plan_jobs(
 ) -> list[CiJob]:
     """Return the jobs that run these cases, each case in exactly one; a case that is off is in none.
 
-    A job gets as many cases as are estimated at `most_device_hours` together, and at least one. A case without an estimate counts
-    as a third of its time limit. `image` is used instead of those of the catalogue.
+    A job gets as many cases as are expected to take `most_device_hours` together, and at least one. `image` is used instead of
+    those of the catalogue.
 
     Raises:
         E2EError: a case can run on no machine of the CI, or there is no image for it; all such cases together.
@@ -94,7 +94,7 @@ def plan_jobs(
             problems += error.problems
             continue
         timeout_s = case.timeout_s or default_timeout_s
-        hours = (case.estimate_s or timeout_s / 3) / 3600
+        hours = case.expected_s[runner.name] / 3600
         cost = _Cost(case=case, timeout_s=timeout_s, device_hours=hours * runner.devices * case.nodes)
         groups.setdefault((runner.name, chosen, case.nodes), []).append(cost)
     if problems:
@@ -106,31 +106,31 @@ def plan_jobs(
     return jobs
 
 
-def _runner_of(case: ListedCase, catalogue: Catalogue) -> Runner:
+def _runner_of(case: SuiteCase, catalogue: Catalogue) -> Runner:
     runners = [catalogue.get(name) for name in case.runners]
     for runner in runners:
         if runner.ci_label:
             return runner
     raise RunnerError(
-        f"{case.name}: no CI has its runner ({' or '.join(case.runners)}): give it a ci_label in a file of your own "
+        f"{case.case}: no CI has its runner ({' or '.join(case.runners)}): give it a ci_label in a file of your own "
         "(--runners-file), or leave the case out by paths or -k"
     )
 
 
-def _image_of(case: ListedCase, runner: Runner) -> str:
+def _image_of(case: SuiteCase, runner: Runner) -> str:
     try:
         return runner.images[case.rollout]
     except KeyError:
         known: Mapping[str, str] = runner.images
         raise RunnerError(
-            f"{case.name}: runner {runner.name} has no image for rollouts by {case.rollout} (it has {', '.join(known) or 'none'}); "
+            f"{case.case}: runner {runner.name} has no image for rollouts by {case.rollout} (it has {', '.join(known) or 'none'}); "
             f"add images: {{{case.rollout}: IMAGE}} to it in --runners-file, or give --image"
         ) from None
 
 
 def _shards(costs: Sequence[_Cost], most_device_hours: float) -> list[list[_Cost]]:
     """Return the cases in as few shards as hold them: the dearest first, each into the shard that has least."""
-    dearest_first = sorted(costs, key=lambda cost: (-cost.device_hours, cost.case.name))
+    dearest_first = sorted(costs, key=lambda cost: (-cost.device_hours, cost.case.case))
     total = sum(cost.device_hours for cost in costs)
     limit = max(most_device_hours, dearest_first[0].device_hours)
     count = math.ceil(total / limit)
@@ -152,7 +152,7 @@ def _job(runner: Runner, image: str, nodes: int, shard: Sequence[_Cost], number:
         runner=runner,
         image=image,
         nodes=nodes,
-        cases=tuple(sorted(cost.case.name for cost in shard)),
+        cases=tuple(sorted(cost.case.case for cost in shard)),
         timeout_s=sum(cost.timeout_s for cost in shard) + MARGIN_S,
         device_hours=_hours(shard),
         shard=number,

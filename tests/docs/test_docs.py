@@ -33,7 +33,7 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-SWITCHES = {"--e2e-confirm", "--e2e-elsewhere", "--e2e-export", "--e2e-keep", "--e2e-list", "--e2e-plan", "--e2e-NAME"}
+SWITCHES = {"--e2e-confirm", "--e2e-elsewhere", "--e2e-export", "--e2e-keep", "--e2e-plan", "--e2e-NAME"}
 
 
 def blocks(page: Path, language: str) -> list[str]:

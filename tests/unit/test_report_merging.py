@@ -10,11 +10,14 @@ import pytest
 import xmlschema
 
 from pytest_ascend_e2e.cli import main
-from pytest_ascend_e2e.report import Merged, Outcome, merge_junit
-from pytest_ascend_e2e.session import ListedCase, listed_text
+from pytest_ascend_e2e.report import Merged, Outcome, Suite, merge_junit
+from pytest_ascend_e2e.session import SuiteCase
 
 XUNIT2 = Path(__file__).parent.parent / "data" / "xunit2.xsd"
-CASE = ListedCase(name="", tier="npu_nightly", runners=("a3-16",), nodes=1, rollout="vllm", timeout_s=None, estimate_s=None)
+CASE = SuiteCase(
+    case="", tier="npu_nightly", runners=("a3-16",), nodes=1, model="", dataset="", rollout="vllm", timeout_s=None,
+    expected_s={"a3-16": 1800.0},
+)  # fmt: skip
 GREEN = '<testcase classname="tests.test_a" name="{}" time="1.000"><system-out>[[ATTACHMENT|log]]</system-out></testcase>'
 SKIPPED = '<testcase classname="tests.test_a" name="{}" time="0.000"><skipped message="needs a3-16"/></testcase>'
 RED = '<testcase classname="tests.test_a" name="{}" time="2.000"><failure message="2 of 9 checks failed">text</failure></testcase>'
@@ -27,8 +30,8 @@ def junit(*cases: str) -> bytes:
     return f'<testsuites><testsuite name="pytest" {counts}>{properties}{"".join(cases)}</testsuite></testsuites>'.encode()
 
 
-def expected(*names: str) -> list[ListedCase]:
-    return [replace(CASE, name=f"tests/test_a.py::{name}") for name in names]
+def expected(*names: str) -> list[SuiteCase]:
+    return [replace(CASE, case=f"tests/test_a.py::{name}") for name in names]
 
 
 def merged(*files: bytes, names: tuple[str, ...] = ("test_one", "test_two")) -> Merged:
@@ -106,7 +109,7 @@ def test_the_command_writes_file_and_summary_and_is_red(
     (tmp_path / "reports" / "job").mkdir(parents=True)
     (tmp_path / "reports" / "job" / "junit.xml").write_bytes(junit(GREEN.format("test_one"), RED.format("test_two")))
     (tmp_path / "reports" / "coverage.xml").write_text("<coverage/>")
-    (tmp_path / "cases.json").write_text(listed_text(expected("test_one", "test_two", "test_gone")))
+    (tmp_path / "cases.json").write_text(Suite(cases=tuple(expected("test_one", "test_two", "test_gone"))).to_json())
     page = tmp_path / "page.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
     words = ["merge", str(tmp_path / "reports"), "--cases", str(tmp_path / "cases.json"), "--output", str(tmp_path / "out")]

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ascend_e2e.errors import E2EError, RecordError
+from pytest_ascend_e2e.errors import E2EError
 from pytest_ascend_e2e.runners import Catalogue, load_catalogue
-from pytest_ascend_e2e.session import CiJob, ListedCase, listed_cases, listed_text, plan_jobs
+from pytest_ascend_e2e.session import CiJob, SuiteCase, plan_jobs
+from pytest_ascend_e2e.session.jobs import MARGIN_S
 
-CASE = ListedCase(
-    name="test_a.py::test_one", tier="npu_nightly", runners=("a3-16",), nodes=1, rollout="vllm", timeout_s=7200.0, estimate_s=3600.0
-)
+CASE = SuiteCase(
+    case="test_a.py::test_one", tier="npu_nightly", runners=("a3-16",), nodes=1, model="", dataset="", rollout="vllm",
+    timeout_s=7200.0, expected_s={"a3-16": 3600.0, "a3-8": 3600.0, "a2b3-8": 3600.0, "sim-2": 60.0},
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -20,11 +22,11 @@ def catalogue() -> Catalogue:
     return load_catalogue()
 
 
-def cases(*hours: float) -> list[ListedCase]:
-    return [replace(CASE, name=f"test_a.py::test_{number}", estimate_s=hour * 3600) for number, hour in enumerate(hours)]
+def cases(*hours: float) -> list[SuiteCase]:
+    return [replace(CASE, case=f"test_a.py::test_{number}", expected_s={"a3-16": hour * 3600}) for number, hour in enumerate(hours)]
 
 
-def jobs(given: list[ListedCase], catalogue: Catalogue, *, most: float = 32.0, image: str | None = None) -> list[CiJob]:
+def jobs(given: list[SuiteCase], catalogue: Catalogue, *, most: float = 32.0, image: str | None = None) -> list[CiJob]:
     return plan_jobs(given, catalogue, most_device_hours=most, default_timeout_s=10800.0, image=image)
 
 
@@ -33,7 +35,7 @@ def test_each_case_is_in_exactly_one_job(catalogue: Catalogue) -> None:
 
     planned = jobs(given, catalogue)
 
-    assert sorted(name for job in planned for name in job.cases) == sorted(case.name for case in given)
+    assert sorted(name for job in planned for name in job.cases) == sorted(case.case for case in given)
     assert [job.shard for job in planned] == list(range(1, len(planned) + 1))
 
 
@@ -53,9 +55,9 @@ def test_a_case_that_is_dearer_than_a_job_may_be_has_its_own(catalogue: Catalogu
 def test_cases_of_another_runner_image_or_number_of_nodes_are_another_job(catalogue: Catalogue) -> None:
     given = [
         CASE,
-        replace(CASE, name="b", rollout="sglang"),
-        replace(CASE, name="c", runners=("a2b3-8",)),
-        replace(CASE, name="d", nodes=2),
+        replace(CASE, case="b", rollout="sglang"),
+        replace(CASE, case="c", runners=("a2b3-8",)),
+        replace(CASE, case="d", nodes=2),
     ]
 
     planned = jobs(given, catalogue, most=1000)
@@ -69,7 +71,7 @@ def test_a_case_that_is_removed_is_in_no_job(catalogue: Catalogue) -> None:
 
     planned = jobs(given[1:], catalogue)
 
-    assert given[0].name not in [name for job in planned for name in job.cases]
+    assert given[0].case not in [name for job in planned for name in job.cases]
 
 
 def test_a_case_that_is_off_is_in_no_job(catalogue: Catalogue) -> None:
@@ -77,7 +79,7 @@ def test_a_case_that_is_off_is_in_no_job(catalogue: Catalogue) -> None:
 
 
 def test_an_entry_of_the_matrix_has_what_a_workflow_asks_for(catalogue: Catalogue) -> None:
-    (job,) = jobs([CASE, replace(CASE, name="test_a.py::test_two[a b]")], catalogue)
+    (job,) = jobs([CASE, replace(CASE, case="test_a.py::test_two[a b]")], catalogue)
 
     assert job.as_matrix() == {
         "name": "a3-16 vllm 1/1",
@@ -94,19 +96,25 @@ def test_an_entry_of_the_matrix_has_what_a_workflow_asks_for(catalogue: Catalogu
 
 
 def test_an_image_that_is_given_is_used_for_all(catalogue: Catalogue) -> None:
-    planned = jobs([CASE, replace(CASE, name="b", rollout="sglang")], catalogue, image="verl@sha256:0a1b")
+    planned = jobs([CASE, replace(CASE, case="b", rollout="sglang")], catalogue, image="verl@sha256:0a1b")
 
     assert [job.image for job in planned] == ["verl@sha256:0a1b"]
 
 
-def test_a_case_without_an_estimate_counts_as_a_third_of_its_limit(catalogue: Catalogue) -> None:
-    (job,) = jobs([replace(CASE, estimate_s=None, timeout_s=None)], catalogue)
+def test_a_case_costs_what_is_expected_of_it_on_the_runner_of_its_job(catalogue: Catalogue) -> None:
+    (job,) = jobs([replace(CASE, runners=("sim-2", "a3-16"), expected_s={"sim-2": 60.0, "a3-16": 1800.0})], catalogue)
 
-    assert job.device_hours == 16.0
+    assert job.device_hours == 8.0
+
+
+def test_a_case_without_a_time_limit_has_that_of_the_session(catalogue: Catalogue) -> None:
+    (job,) = jobs([replace(CASE, timeout_s=None)], catalogue)
+
+    assert job.timeout_s == 10800.0 + MARGIN_S
 
 
 def test_what_no_ci_can_run_is_told_together(catalogue: Catalogue) -> None:
-    given = [replace(CASE, name="a", runners=("sim-2",)), replace(CASE, name="b", rollout="hf")]
+    given = [replace(CASE, case="a", runners=("sim-2",)), replace(CASE, case="b", rollout="hf")]
 
     with pytest.raises(E2EError) as error:
         jobs(given, catalogue)
@@ -119,17 +127,3 @@ def test_of_several_runners_the_first_that_a_ci_has_is_taken(catalogue: Catalogu
     (job,) = jobs([replace(CASE, runners=("sim-2", "a3-8", "a3-16"))], catalogue)
 
     assert job.runner.name == "a3-8"
-
-
-def test_the_list_of_cases_is_read_as_it_was_written() -> None:
-    given = [CASE, replace(CASE, name="b", off="quarantined")]
-
-    assert listed_cases(listed_text(given), origin="cases.json") == given
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", '{"schema": 1}', '{"schema": 1, "cases": [{"name": "a"}]}', '{"schema": 2, "cases": []}']
-)
-def test_a_file_that_is_no_list_of_cases_is_refused(text: str) -> None:
-    with pytest.raises(RecordError, match=r"cases\.json: "):
-        listed_cases(text, origin="cases.json")
