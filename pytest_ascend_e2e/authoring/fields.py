@@ -185,8 +185,11 @@ def _profiling(wanted: Wanted) -> Profiling | None:
 
 
 def _values(prototype: Recipe | SFT, wanted: Wanted) -> dict[str, dict[str, Any]]:
-    """Return the values of fields by the part that has them ("" is the recipe); of two keys of a field a said one counts."""
-    chosen: dict[tuple[str, str], tuple[str, Any]] = {}
+    """Return the values of fields by the part that has them ("" is the recipe).
+
+    Of two keys of a field the one counts that is said, else the one that follows what is said.
+    """
+    chosen: dict[tuple[str, str], tuple[tuple[bool, bool], Any]] = {}
     for path, key in _owned_keys(prototype):
         name = path[1]
         is_silent = key not in wanted.said
@@ -196,8 +199,9 @@ def _values(prototype: Recipe | SFT, wanted: Wanted) -> dict[str, dict[str, Any]
             continue
         if is_silent and path[0] == "reference" and name in _FOLLOWING:
             continue
-        if path not in chosen or (not is_silent and chosen[path][0] not in wanted.said):
-            chosen[path] = (key, wanted.get(key))
+        weight = (not is_silent, wanted.is_changed(key))
+        if path not in chosen or weight > chosen[path][0]:
+            chosen[path] = (weight, wanted.get(key))
     values: dict[str, dict[str, Any]] = {"": {}}
     for (part, name), (_, value) in chosen.items():
         values.setdefault(part, {})[name] = value

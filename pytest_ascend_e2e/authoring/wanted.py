@@ -43,6 +43,10 @@ class Wanted:
         """Tell whether the configuration has a dotted key."""
         return value_of(self.config, key) is not ABSENT
 
+    def is_changed(self, key: str) -> bool:
+        """Tell whether a dotted key has another value than without the command's overrides."""
+        return bool(value_of(self.config, key) != value_of(self.defaults, key))
+
     def said_below(self, section: str) -> list[str]:
         """Return the keys that the command sets within a section, relative to it."""
         prefix = f"{section}."

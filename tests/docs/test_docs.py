@@ -97,7 +97,7 @@ def test_the_mistake_of_the_tutorial_is_told_as_it_says(pytester: pytest.Pyteste
     result = pytester.runpytest_inprocess("--e2e-plan", "--runner", "sim-2", "-p", "no:cacheprovider")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*cannot work*", "*rollout.tp*"])
+    result.stdout.fnmatch_lines(["*cannot work*", "*rollout: tp x dp = 3 x 1 = 3 does not divide 2 devices; set tp=2*"])
 
 
 def test_the_runner_of_the_pages_is_read(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 from pytest_ascend_e2e.diagnosis import diagnose
 from pytest_ascend_e2e.records import Check, Ending, RunRecord, Verdict
@@ -24,7 +25,7 @@ LOW = Check(
 )  # fmt: skip
 
 
-def green_run(root: Path, number: int = 1, **changed: object) -> RunRecord:
+def green_run(root: Path, number: int = 1, **changed: Any) -> RunRecord:
     """Write a run that passed, with a baseline and a log."""
     return _written(root, number, None, **{"checks": (PASSED, BASELINE), **changed})
 
@@ -73,7 +74,7 @@ def hostile_run(root: Path, number: int = 4) -> RunRecord:
     )  # fmt: skip
 
 
-def _written(root: Path, number: int, rows: Rows | None, log: list[str] | None = None, **changed: object) -> RunRecord:
+def _written(root: Path, number: int, rows: Rows | None, log: list[str] | None = None, **changed: Any) -> RunRecord:
     run_id = changed.pop("run_id", None)
     directory = write_run(root, number, rows=rows, **changed)
     text = "".join(f"{line}\n" for line in log or [f"line {i}" for i in range(1, 101)])

@@ -67,6 +67,7 @@ def train(root: Path, *argv: str, runner: str = "sim-2", observe: Any = None, en
             lease=cast("Any", lease),
             baselines={},
             observe=observe,
+            unfinished=lambda _: None,
         )
 
 

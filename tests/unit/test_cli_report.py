@@ -16,7 +16,7 @@ from tests.fakes.reports import broken_run, green_run, red_run
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(report.VARIABLE, raising=False)
+    monkeypatch.delenv("ASCEND_E2E_HISTORY", raising=False)
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
 
