@@ -88,7 +88,7 @@ def test_a_run_is_repeated_with_changes(host: Host) -> None:
     assert [word for word in argv if "actor.optim.lr=" in word] == ["actor_rollout_ref.actor.optim.lr=2.0e-6"]
 
 
-def test_what_lies_elsewhere_is_told_together(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_here_is_told(host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     directory = trained(host)
     (host.root / "models" / "acme" / "tiny").rename(host.root / "moved")
 
@@ -97,18 +97,12 @@ def test_what_lies_elsewhere_is_told_together(host: Host, capsys: pytest.Capture
     told = capsys.readouterr().err
     assert "actor_rollout_ref.model.path=" in told
     assert "is not here; give its place on this machine by --set actor_rollout_ref.model.path=PATH" in told
-    assert not (host.pytester.path / "again").exists()
-
-
-def test_a_secret_that_was_not_written_down_is_asked_for(
-    host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    directory = trained(host)
     monkeypatch.delenv("HF_TOKEN")
 
     assert repeat(host, directory) == 2
 
     assert "variable HF_TOKEN holds a secret, which is not written down: set it first" in capsys.readouterr().err
+    assert not (host.pytester.path / "again").exists()
 
 
 @pytest.mark.parametrize(

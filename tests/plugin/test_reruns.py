@@ -10,53 +10,55 @@ import pytest
 
 from tests.plugin.conftest import PLAIN_AND_XDIST, Host
 
+# Which of them are taken is no matter of training.
 CASES = """
-@npu_nightly(runner='toy-2', recipe=recipe(steps=2))
-def test_green(run): run.check_completed()
+def test_green(): pass
 
-@npu_nightly(runner='toy-2', recipe=recipe(steps=2, env={'FAKE_TRAINER': 'nan@2'}))
-def test_red(run): run.check_completed()
+def test_red(): assert False, 'as ever'
 
 @npu_nightly(runner='toy-4', recipe=recipe(steps=2))
 def test_elsewhere(run): run.check_completed()
 """
+TRAINED = CASES.replace(
+    "def test_red(): assert False, 'as ever'",
+    "@npu_nightly(runner='toy-2', recipe=recipe(steps=2, env={'FAKE_TRAINER': 'nan@2'}))\ndef test_red(run): run.check_completed()",
+)
 
 
-def earlier(host: Host) -> Path:
+def earlier(host: Host, cases: str = CASES) -> Path:
     """Run the cases once, and return the JUnit file of that session, kept where no other file is."""
-    host.cases(CASES)
+    host.cases(cases)
     xml = host.root / "ci" / "junit.xml"
     host.run("--runner", "toy-2", f"--junitxml={xml}").assert_outcomes(passed=1, failed=1, skipped=1)
     return xml
 
 
+def test_the_failed_training_of_a_junit_file_or_of_run_directories_is_repeated(host: Host) -> None:
+    xml = earlier(host, TRAINED)
+
+    by_file = host.run("--runner", "toy-2", f"--e2e-from={xml}")
+    by_runs = host.run("--runner", "toy-2", "--e2e-from", "runs")
+
+    by_file.assert_outcomes(failed=1, deselected=2)
+    by_file.stdout.fnmatch_lines(
+        [
+            "repeat: pytest test_cases.py::test_red --runner toy-2",  # which does not name the file
+            "test_cases.py::test_red: failed there, failed here",
+            "  there: 2 of * checks failed, first completed.finite: *",
+        ]
+    )
+    assert "elsewhere" not in by_file.stdout.str()
+    by_runs.assert_outcomes(failed=1, deselected=2)
+
+
 @PLAIN_AND_XDIST
-def test_the_failed_case_of_a_junit_file_is_repeated(host: Host, workers: tuple[str, ...]) -> None:
+def test_the_failed_case_of_a_junit_file_is_taken(host: Host, workers: tuple[str, ...]) -> None:
     xml = earlier(host)
 
     result = host.run("--runner", "toy-2", f"--e2e-from={xml}", *workers)
 
     result.assert_outcomes(failed=1, deselected=0 if workers else 2)
-    result.stdout.fnmatch_lines(
-        ["test_cases.py::test_red: failed there, failed here", "  there: 2 of * checks failed, first completed.finite: *"]
-    )
-    assert "elsewhere" not in result.stdout.str()
-
-
-def test_the_command_that_repeats_a_case_does_not_name_the_file(host: Host) -> None:
-    xml = earlier(host)
-
-    result = host.run("--runner", "toy-2", f"--e2e-from={xml}")
-
-    result.stdout.fnmatch_lines(["repeat: pytest test_cases.py::test_red --runner toy-2"])
-
-
-def test_the_directory_of_the_runs_serves_as_well(host: Host) -> None:
-    earlier(host)
-
-    result = host.run("--runner", "toy-2", "--e2e-from", "runs")
-
-    result.assert_outcomes(failed=1, deselected=2)
+    result.stdout.fnmatch_lines(["test_cases.py::test_red: failed there, failed here", "  there: *as ever*"])
 
 
 @PLAIN_AND_XDIST
