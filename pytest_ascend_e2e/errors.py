@@ -77,3 +77,7 @@ class BaselineError(E2EError):
 
 class HistoryError(E2EError):
     """The history of runs cannot be read or written, or is none."""
+
+
+class ReportError(E2EError):
+    """A report of a session, such as a JUnit file, cannot be read."""

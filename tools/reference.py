@@ -17,7 +17,7 @@ from pytest_ascend_e2e import recipe as recipes
 from pytest_ascend_e2e.cli import build_parser
 from pytest_ascend_e2e.plugin import fixtures
 from pytest_ascend_e2e.plugin.markers import npu_nightly, quarantine
-from pytest_ascend_e2e.plugin.options import CONFIRM_HELP, OPTIONS, PLAN_HELP
+from pytest_ascend_e2e.plugin.options import CONFIRM_HELP, ELSEWHERE_HELP, KEEP_HELP, OPTIONS, PLAN_HELP
 from pytest_ascend_e2e.session import Run
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference.md"
@@ -57,7 +57,8 @@ def _settings() -> Iterator[str]:
         )
         for option in OPTIONS
     ]
-    rows += [("`--e2e-plan`", "", "", "", PLAN_HELP), ("`--e2e-confirm`", "", "", "", CONFIRM_HELP)]
+    switches = {"plan": PLAN_HELP, "confirm": CONFIRM_HELP, "elsewhere": ELSEWHERE_HELP, "keep": KEEP_HELP}
+    rows += [(f"`--e2e-{name}`", "", "", "", text) for name, text in switches.items()]
     yield from _table(("flag", "variable", "ini key", "default", "meaning"), rows)
 
 

@@ -19,8 +19,8 @@ __all__ = ["COMMANDS", "build_parser", "main"]
 
 # Each module has add_parser(subparsers) -> None and run(args, stdout, stderr) -> int.
 COMMANDS = (
-    "doctor", "preflight", "devices", "metrics", "diagnose", "baseline", "history", "judge", "report", "new-case", "rules",
-    "completion",
+    "doctor", "preflight", "devices", "metrics", "diagnose", "baseline", "history", "judge", "repeat", "report", "new-case",
+    "matrix", "workflow", "merge", "rules", "completion",
 )  # fmt: skip
 
 _MISTAKE = 2

@@ -9,11 +9,15 @@ import argparse
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from ..errors import PreflightError
 from ..report import Suite
+from ..session import SuiteCase, Tier
 
+TIERS: Mapping[str, Tier] = MappingProxyType({"nightly": Tier.NIGHTLY, "pull-request": Tier.PULL_REQUEST})
 _CASES = "npu_nightly or npu_e2e"
 _PASSED, _FAILED, _NOTHING = 0, 1, 5
 _TAIL_LINES = 40
@@ -27,19 +31,45 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", dest="keyword", metavar="EXPR", help="only cases whose names match")
 
 
+def add_tier(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that select what a CI runs: the cases of a tier."""
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="test files or directories (default: as pytest finds them)")
+    parser.add_argument("--tier", choices=tuple(TIERS), default="nightly", help="the tier of the cases (default: nightly)")
+    parser.add_argument("--runners-file", type=Path, metavar="FILE", help="YAML file with runners of your own")
+
+
 def collect_suite(args: argparse.Namespace, *options: str) -> Suite:
-    """Return what pytest collects, with these further options of its own.
+    """Return what pytest collects of the selection of `add_selection`, with these further options of its own.
 
     Raises:
         PreflightError: pytest cannot collect; its own words are the text.
     """
     marks = f"({_CASES}) and ({args.marks})" if args.marks else _CASES
+    more = ["--runner", args.runner] if args.runner else []
+    more += ["-k", args.keyword] if args.keyword else []
+    return _collected(args.paths, marks, (*options, *more))
+
+
+def collect_tier(args: argparse.Namespace) -> tuple[SuiteCase, ...]:
+    """Return the cases of the selection of `add_tier`, at least one.
+
+    Raises:
+        PreflightError: pytest cannot collect, or finds no case.
+    """
+    options = ["--collect-only", "--e2e-plan"]
+    options += [] if args.runners_file is None else ["--e2e-runners-file", str(args.runners_file)]
+    cases = _collected(args.paths, TIERS[args.tier].value, options).cases
+    if not cases:
+        where = " ".join(args.paths) or "the testpaths of this directory"
+        raise PreflightError(f"no case of the tier {TIERS[args.tier].value} in {where}")
+    return cases
+
+
+def _collected(paths: Sequence[str], marks: str, options: Sequence[str]) -> Suite:
     with tempfile.TemporaryDirectory(prefix="ascend-e2e-") as directory:
         file = Path(directory, "suite.json")
-        command = [sys.executable, "-m", "pytest", *args.paths, "-m", marks, "-q", "-n0", "-p", "no:cacheprovider", *options]
+        command = [sys.executable, "-m", "pytest", *paths, "-m", marks, "-q", "-n0", "-p", "no:cacheprovider", *options]
         command += ["--e2e-export", str(file)]
-        command += ["--runner", args.runner] if args.runner else []
-        command += ["-k", args.keyword] if args.keyword else []
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode not in (_PASSED, _FAILED, _NOTHING) or not file.exists():
             raise PreflightError(f"pytest cannot collect the cases (exit status {done.returncode}): {_words(done)}")

@@ -44,6 +44,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("judge e2e-runs/RUN --only rewards --reward-min 0.5", "only the rewards, with another limit"),
         ("judge e2e-runs/test_x-* --baselines baselines.yaml", "several runs against a baseline"),
     ),
+    "repeat": (
+        ("repeat e2e-runs/RUN", "a run once more, by its recorded command, checks and limits"),
+        ("repeat e2e-runs/RUN --steps 3 --set actor_rollout_ref.actor.optim.lr=2e-6", "shorter, and with another key of verl"),
+    ),
     "report": (
         ("report", "all runs below e2e-runs as report.html"),
         ("report e2e-runs/test_x-* -o x.html", "some runs, into another file"),
@@ -54,6 +58,15 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("new-case --env NUM_GPUS=16 run_grpo.sh", "with an environment variable for the script"),
         ("new-case -- python3 -m verl.trainer.main_ppo trainer.nnodes=1", "a command instead of a script"),
     ),
+    "matrix": (
+        ("matrix --tier nightly", "the jobs of the nightly cases, as JSON for a workflow"),
+        ("matrix --only 'test_grpo*' --ids", "the ids of some cases, a line each"),
+    ),
+    "workflow": (
+        ("workflow tests/e2e_npu", "write .github/workflows/ascend_e2e_nightly.yml"),
+        ("workflow tests/e2e_npu --check", "does the file still say what these arguments give?"),
+    ),
+    "merge": (("merge e2e-artifacts --cases e2e-cases.json", "the reports of all jobs as one; red if a case is missing"),),
     "completion": (
         ("completion bash > ~/.local/share/bash-completion/completions/ascend-e2e", "for bash"),
         ("completion zsh > ~/.zfunc/_ascend-e2e", "for zsh, with ~/.zfunc in fpath"),

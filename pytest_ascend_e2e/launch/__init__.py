@@ -6,6 +6,7 @@ from .closing import UNFINISHED, Book
 from .environment import build_environment, own_modules
 from .processes import OWNER, RUN_ID
 from .ray_home import home_variables, make_ray_home, name_ray_home, ray_overrides
+from .recorded import RecordedCommand, read_command, with_changes
 from .redaction import Redactor
 from .run_directory import Command, RunDirectory, new_run_id
 from .simulation import simulation_env, simulation_overrides
@@ -22,6 +23,7 @@ __all__ = [
     "Exit",
     "Leftovers",
     "Limits",
+    "RecordedCommand",
     "Redactor",
     "RunDirectory",
     "Supervisor",
@@ -32,8 +34,10 @@ __all__ = [
     "new_run_id",
     "own_modules",
     "ray_overrides",
+    "read_command",
     "simulation_env",
     "simulation_overrides",
     "sweep",
     "sweep_dead_sessions",
+    "with_changes",
 ]

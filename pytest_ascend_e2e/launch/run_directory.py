@@ -16,10 +16,11 @@ from datetime import datetime
 from pathlib import Path
 
 from ..errors import LaunchError
-from .redaction import Redactor
+from .redaction import REDACTED, Redactor
 from .script import write_script
 
 ENVIRONMENT_SCHEMA = 1
+COMMAND_SCHEMA = 1
 _CASE_LIMIT = 48
 _TOKEN = re.compile(r"[A-Za-z0-9]+")
 
@@ -74,6 +75,16 @@ class RunDirectory:
     def command_script(self) -> Path:
         """`command.sh`: repeats the run by hand."""
         return self.path / "command.sh"
+
+    @property
+    def checkpoints(self) -> Path:
+        """`checkpoints/`: where verl saves unless `trainer.default_local_dir` says otherwise."""
+        return self.path / "checkpoints"
+
+    @property
+    def command(self) -> Path:
+        """`command.json`: the arguments and the directory of the run's Ray, for a program that repeats it."""
+        return self.path / "command.json"
 
     @property
     def config(self) -> Path:
@@ -146,11 +157,15 @@ class RunDirectory:
         return {"VERL_FILE_LOGGER_PATH": str(self.metrics), "ASCEND_PROCESS_LOG_PATH": str(self.device_logs)}
 
     def write_command(self, command: Command, *, ray_home: Path | None = None) -> None:
-        """Write `command.sh` and `environment.json`; `ray_home` is the run's own, for which each repeat gets another."""
+        """Write `command.sh`, `command.json` and `environment.json`; of `ray_home`, the run's own, each repeat gets another."""
         script = write_script(
             command.argv, command.env, cwd=command.cwd, run_dir=self.path, ray_home=ray_home, redactor=self._redactor
         )
         self._write(self.command_script, script, mode=0o755)
+        words = self._redactor.arguments(command.argv)
+        argv = ["".join(REDACTED if piece.secret_of else piece.text for piece in pieces) for pieces in words]
+        home = None if ray_home is None else str(ray_home)
+        self._write(self.command, json.dumps({"schema": COMMAND_SCHEMA, "argv": argv, "ray_home": home}, indent=1) + "\n")
         variables = {name: self._redactor.variable(name, value) for name, value in command.env.items()}
         content = {"schema": ENVIRONMENT_SCHEMA, "cwd": str(command.cwd), "variables": variables}
         self._write(self.environment, json.dumps(content, indent=1) + "\n")

@@ -5,7 +5,6 @@ The only room that imports pytest.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,9 @@ from .markers import declare_markers
 from .options import add_options, header_lines
 from .outcomes import clean_report
 from .planning import look_at_host, write_plans
-from .state import STATE_KEY, environment, make_state, state_of
+from .publishing import Publisher
+from .reruns import make_reruns
+from .state import STATE_KEY, environment, make_state, state_of, today
 
 if TYPE_CHECKING:
     from xdist.remote import Producer  # xdist may be switched off
@@ -41,16 +42,21 @@ def pytest_configure(config: pytest.Config) -> None:
     """Read the settings, load the catalogue, find the runner."""
     declare_markers(config)
     try:
-        config.stash[STATE_KEY] = make_state(config, environment())
+        config.stash[STATE_KEY] = state = make_state(config, environment())
+        repeats = make_reruns(state.found["from"], state.found["take"], config=config, guard=state.guard, results=state.results)
     except E2EError as error:
         raise pytest.UsageError(str(error)) from error
     signals.end_on_sigterm(config)
     worker = getattr(config, "workerinput", None)
     if worker is None:
-        config.pluginmanager.register(Controller(config), "ascend_e2e_controller")
+        publisher = Publisher(config, state, environ=environment(), directory=state.settings.report)
+        config.pluginmanager.register(publisher, "ascend_e2e_publisher")
+        config.pluginmanager.register(Controller(config, publisher), "ascend_e2e_controller")
     elif scheduling.CASES_DIR in worker:
         own = scheduling.Worker(Path(worker[scheduling.CASES_DIR]), worker["workerid"])
         config.pluginmanager.register(own, "ascend_e2e_worker")
+    if repeats is not None:  # after the controller: what it finds missing is in time for the closing check
+        config.pluginmanager.register(repeats, "ascend_e2e_reruns")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -126,7 +132,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Keep a case in quarantine off; in plan mode, judge the case here and set nothing up."""
-    collection.keep_off(item, state_of(item.config), dt.datetime.now(dt.timezone.utc).date())
+    collection.keep_off(item, state_of(item.config), today())
     collection.plan_at_setup(item, state_of(item.config))
 
 
@@ -160,9 +166,9 @@ def pytest_runtest_makereport(
 class Controller:
     """The hooks of the one process that sees every report: the controller under xdist, else the only one."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, publisher: Publisher) -> None:
         self._config = config
-        self._journal = junit.Journal(config)
+        self._journal = junit.Journal(config, publisher.attachments)
         config.pluginmanager.register(self._journal, "ascend_e2e_junit")
 
     @pytest.hookimpl(trylast=True)
@@ -175,10 +181,15 @@ class Controller:
         """As above; the controller of xdist collects nothing itself."""
         self._write_junit(at_once=True)
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep what could not be collected for the reports of the session."""
+        state_of(self._config).results.saw_collected(report)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count the report, and hand its properties to the JUnit file where that file's schema has a place for them."""
         state_of(self._config).guard.saw_report(report)
+        state_of(self._config).results.saw_report(report)
         junit.place_properties(self._config, report)
 
     @pytest.hookimpl(trylast=True)

@@ -8,7 +8,7 @@ import pytest
 
 from ..errors import E2EError, RunnerError
 from ..session import Case, run_limit, wait_limit
-from .guard import CASE_PROPERTY
+from .guard import CASE_PROPERTY, QUARANTINE_PROPERTY
 from .markers import CASE_KEY, QUARANTINE_KEY, case_of, quarantine_of
 from .planning import is_served, plan_case
 from .state import State, state_of
@@ -51,6 +51,7 @@ def keep_case(item: pytest.Item) -> None:
     quarantine = quarantine_of(item, item.nodeid)
     if quarantine is not None:
         item.stash[QUARANTINE_KEY] = quarantine
+        item.user_properties.append((QUARANTINE_PROPERTY, str(quarantine)))
     item.user_properties.append((CASE_PROPERTY, case.tier.value))
     if case.tier.value == "npu_nightly":
         item.add_marker("nightly")

@@ -9,10 +9,12 @@ from ..history import History
 from ..recipe import Recipe
 from ..records import BODY, INTERRUPTED, RunRecord
 from ..report import failure_text, properties, retried_line
-from ..session import Run, confirmation, with_another_seed
+from ..session import Run, confirmation, telling_lines, with_another_seed
 from .fixtures import RUNS_KEY, TRAINER_KEY
 from .guard import RETRIED_PROPERTY
 from .outcomes import CaseFailed
+from .publishing import RUN_DIR
+from .results import LINE_PROPERTY
 from .state import state_of
 
 
@@ -31,6 +33,9 @@ def conclude(item: pytest.Item, error: BaseException | None) -> None:
         # Also where somebody ends the session while a red run is being repeated.
         problems = _kept(item, records)
     if not (texts or problems):
+        if error is None and not state_of(item.config).is_keep:
+            for run in item.stash.get(RUNS_KEY, []):
+                run.remove_checkpoints()
         return
     if error is None:
         raise CaseFailed("\n\n".join((*texts, *problems)))
@@ -47,12 +52,14 @@ def _judged(item: pytest.Item, error: BaseException | None, records: list[RunRec
         records.append(record)
         if record.retried_as:
             item.user_properties.append((RETRIED_PROPERTY, retried_line(record)))
+            item.user_properties.append((f"{RETRIED_PROPERTY}{len(records)}_{RUN_DIR}", record.run_dir))
             continue
         number += 1
         item.user_properties += properties(record, run_number=number)
         if not record.is_completed or any(check.is_failed and check.name not in _OF_BODY for check in record.checks):
+            _note_line(item, run)
             said = _confirmed(item, run, record, records) if error is None else []
-            texts.append("\n".join([failure_text(record), *said]))
+            texts.append("\n".join([failure_text(record, log_lines=telling_lines(record)), *said]))
     return texts
 
 
@@ -62,6 +69,13 @@ def _concluded(run: Run, error: BaseException | None) -> RunRecord:
     text = " ".join(f"{type(error).__name__}: {error}".split())
     failure = text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."
     return run.conclude(is_body_passed=False, failure=failure, is_interrupted=isinstance(error, _INTERRUPTIONS))
+
+
+def _note_line(item: pytest.Item, run: Run) -> None:
+    """Keep the line of the test's file at which the first check failed: where an annotation points at."""
+    is_noted = any(name == LINE_PROPERTY for name, _ in item.user_properties)
+    if run.failed_at is not None and not is_noted and run.failed_at[0] == str(item.path):
+        item.user_properties.append((LINE_PROPERTY, run.failed_at[1]))
 
 
 def _confirmed(item: pytest.Item, run: Run, record: RunRecord, records: list[RunRecord]) -> list[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from ..report import Suite, SuiteCase
-from .markers import CASE_KEY
-from .state import State
+from ..history import History
+from ..report import Suite
+from ..session import SuiteCase
+from .markers import CASE_KEY, QUARANTINE_KEY
+from .state import State, today
 
 
 def export(session: pytest.Session, state: State) -> None:
@@ -20,7 +23,7 @@ def export(session: pytest.Session, state: State) -> None:
     guard = state.guard
     suite = Suite(
         settings=state.settings.to_plain(),
-        cases=tuple(_cases(session)),
+        cases=tuple(_cases(session.items, state)),
         rows=tuple(guard.rows),
         failures=guard.failures,
         problems=tuple(guard.problems),
@@ -31,17 +34,15 @@ def export(session: pytest.Session, state: State) -> None:
     temporary.replace(path)
 
 
-def _cases(session: pytest.Session) -> list[SuiteCase]:
-    cases = [item.stash.get(CASE_KEY, None) for item in session.items]
-    return [
-        SuiteCase(
-            case=case.name,
-            tier=case.tier.value,
-            runners=case.runners,
-            nodes=case.nodes,
-            model="" if case.recipe is None else case.recipe.model,
-            dataset="" if case.recipe is None else case.recipe.dataset,
-        )
-        for case in cases
-        if case is not None
-    ]
+def _cases(items: Sequence[pytest.Item], state: State) -> Iterator[SuiteCase]:
+    history = None if state.settings.history is None else History(state.settings.history)
+    for item in items:
+        case = item.stash.get(CASE_KEY, None)
+        if case is not None:
+            yield SuiteCase.of(case, off=_off(item), history=history)
+
+
+def _off(item: pytest.Item) -> str:
+    """Return why a case is off; one whose quarantine is over counts as one that runs, as it is red then."""
+    quarantine = item.stash.get(QUARANTINE_KEY, None)
+    return "" if quarantine is None or quarantine.is_over(today()) else str(quarantine)

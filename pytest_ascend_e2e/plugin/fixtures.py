@@ -103,12 +103,18 @@ def _bench(request: pytest.FixtureRequest) -> Bench:
 def rerun_command(state: State, nodeid: str) -> str:
     """Return the shell command that repeats one case here: its node id, its runner, and every flag that was given."""
     parts = ["pytest", nodeid]
-    given = {name: setting for name, setting in state.found.items() if setting.source == setting.option.flag}
+    given = {
+        name: setting
+        for name, setting in state.found.items()
+        if setting.source == setting.option.flag and setting.option.is_of_case
+    }
     if "runner" not in given and state.runner is not None:
         parts += ["--runner", state.runner.name]
     for setting in given.values():
         for text in setting.texts:
             parts += [setting.option.flag, text]
+    if state.is_elsewhere:
+        parts.append("--e2e-elsewhere")
     return shlex.join(parts)
 
 

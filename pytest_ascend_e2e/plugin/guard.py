@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 
-# What travels with a report: that its test is a case, each attempt that was repeated, and in plan mode the plan as text.
+# What travels with a report: that its test is a case, why it is off, each repeated attempt, in plan mode the plan.
 CASE_PROPERTY = "e2e_tier"
+QUARANTINE_PROPERTY = "e2e_quarantine"
 RETRIED_PROPERTY = "e2e_retried"
 PLAN_PROPERTY = "e2e_plan"
 PLAN_ROW_PROPERTY = "e2e_plan_row"

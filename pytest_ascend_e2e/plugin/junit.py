@@ -5,6 +5,9 @@ and again while tests end, on a copy that has what did not end yet as errors, an
 
 `junit_family=xunit1` has properties inside a test case: they stay with the report. The schema of `xunit2`, pytest's default,
 allows them only in the test suite (https://github.com/pytest-dev/pytest/issues/14315): there they are named `<nodeid>:<name>`.
+
+The files of a run are attached in both forms that CI systems read: a line `[[ATTACHMENT|path]]` in the output of the test case, and
+properties named `attachment`.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ import copy
 import os
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -22,10 +26,10 @@ import pytest
 # there (https://github.com/pytest-dev/pytest/issues/7767). tests/plugin/test_junit.py notices when this moves.
 from _pytest.junitxml import LogXML, xml_key
 
-from ..report import PREFIX
+from ..report import PREFIX, UNFINISHED
 
+ATTACHMENT = "attachment"
 _BETWEEN_WRITES_S = 1.0
-_UNFINISHED = "unfinished"
 
 
 def place_properties(config: pytest.Config, report: pytest.TestReport) -> None:
@@ -43,8 +47,9 @@ def place_properties(config: pytest.Config, report: pytest.TestReport) -> None:
 class Journal:
     """Keeps the file named by `--junitxml` valid and whole while the session runs; of use in the process that sees every report."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, attachments: Callable[[pytest.TestReport], list[str]]) -> None:
         self._config = config
+        self._attachments = attachments
         self._running: set[str] = set()
         self._last_write = 0.0
 
@@ -64,6 +69,25 @@ class Journal:
         """Remember what runs."""
         self._running.add(nodeid)
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
+        """Attach the files of the test's runs when its last report has been taken."""
+        if report.when != "teardown":
+            return (yield)
+        paths = self._attachments(report)
+        xml = self._config.stash.get(xml_key, None)
+        if xml is None or not paths:
+            return (yield)
+        if xml.family == "xunit2":
+            for path in paths:
+                xml.add_global_property(f"{report.nodeid}:{ATTACHMENT}", path)
+        else:
+            report.user_properties += [(ATTACHMENT, path) for path in paths]
+        reporter = xml.node_reporter(report)
+        result = yield
+        _attach(reporter.to_xml(), paths)
+        return result
+
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self) -> Generator[None, object, object]:
         """Let pytest write the last file beside the one that is there, and replace that in one step too."""
@@ -79,6 +103,14 @@ class Journal:
             if partial.is_file():
                 partial.replace(path)
             xml.logfile = path
+
+
+def _attach(case: ET.Element, paths: Sequence[str]) -> None:
+    """Add the lines of the attachments to what a finished test case has as its output."""
+    output = case.find("system-out")
+    if output is None:
+        output = ET.SubElement(case, "system-out")
+    output.text = "\n".join([*filter(None, [output.text]), *(f"[[ATTACHMENT|{path}]]" for path in paths)])
 
 
 def _write(xml: LogXML) -> None:
@@ -106,7 +138,7 @@ def _as_of_now(xml: LogXML, unfinished: dict[str, bool]) -> LogXML:
         reporter = told.node_reporter(report)
         reporter.record_testreport(report)
         what = "was running" if is_running else "had not begun"
-        reporter._add_simple("error", _UNFINISHED, f"{nodeid} {what} when the session ended without a word")  # noqa: SLF001
+        reporter._add_simple("error", UNFINISHED, f"{nodeid} {what} when the session ended without a word")  # noqa: SLF001
     tags = Counter(_outcome({node.tag for node in reporter.to_xml()}) for reporter in told.node_reporters_ordered)
     told.stats = {key: tags[key] for key in xml.stats}
     told.cnt_double_fail_tests = 0

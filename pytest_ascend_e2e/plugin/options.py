@@ -29,7 +29,8 @@ ORDERS = ("largest-first", "collected")
 class Option:
     """One setting: `name` gives flag, variable and ini key; `read` turns a text into the value or raises ValueError.
 
-    A repeatable one has a line of its text for each time it is given.
+    A repeatable one has a line of its text for each time it is given. One that is not `of_case` says which cases a session takes or
+    where it reports, and is no part of the command that repeats one case.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Option:
     metavar: str
     short: str | None = None
     is_repeatable: bool = False
+    is_of_case: bool = True
 
     @property
     def flag(self) -> str:
@@ -80,6 +82,13 @@ def _existing_file(text: str) -> Path:
     if not path.is_file():
         raise ValueError(f"{text!r} cannot be used: no such file")
     return path
+
+
+def _existing(text: str) -> Path:
+    path = _path(text)
+    if not path.exists():
+        raise ValueError(f"{text!r} cannot be used: no such file or directory")
+    return path.resolve()
 
 
 def _whole(text: str, *, least: int) -> int:
@@ -202,6 +211,18 @@ OPTIONS = (
         help="order of the cases: largest-first (by devices and expected duration; with -n, as the devices allow) or collected",
     ),
     Option(
+        name="from", read=_existing, default=None, metavar="PATH", is_of_case=False,
+        help="take the cases that failed in an earlier session: its JUnit file, its report directory, or directories of runs",
+    ),
+    Option(
+        name="take", read=str, default="failed", metavar="WHICH", is_repeatable=True, is_of_case=False,
+        help="what --e2e-from takes: failed, all, or the name of a case (* stands for any text); may be given several times",
+    ),
+    Option(
+        name="report", read=_path, default=None, metavar="DIR", is_of_case=False,
+        help="directory that gets all a CI uploads: junit.xml, summary.md, and the small files of each run",
+    ),
+    Option(
         name="progress", read=_progress, default="auto", metavar="MODE",
         help="how a running training is shown: auto, live, lines or off",
     ),
@@ -210,6 +231,11 @@ CONFIRM_HELP = (
     "repeat a run whose checks failed, once with the same seed and once with another, and say what the failure is; it stays red"
 )
 EXPORT_HELP = "write the collected cases, and in plan mode what was found of each, to a JSON file"
+ELSEWHERE_HELP = (
+    "run the selected cases on the runner of --runner, also those that name another; their records and reports say so, and neither "
+    "history nor baselines take them"
+)
+KEEP_HELP = "keep the checkpoints of a test that passed; those of a red one are kept in any case"
 PLAN_HELP = "judge the selected cases without a device and without training; exit status 1 if one cannot work"
 
 
@@ -227,6 +253,8 @@ def add_options(parser: pytest.Parser) -> None:
         parser.addini(option.ini, option.help, default=None)
     group.addoption("--e2e-confirm", dest="e2e_confirm", action="store_true", help=CONFIRM_HELP)
     group.addoption("--e2e-export", dest="e2e_export", type=_path, default=None, metavar="FILE", help=EXPORT_HELP)
+    group.addoption("--e2e-elsewhere", dest="e2e_elsewhere", action="store_true", help=ELSEWHERE_HELP)
+    group.addoption("--e2e-keep", dest="e2e_keep", action="store_true", help=KEEP_HELP)
     group.addoption("--e2e-plan", dest="e2e_plan", action="store_true", help=PLAN_HELP)
 
 
@@ -299,6 +327,7 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
         retries=_count(found["retries"].text),
         steps=_steps(found["steps"].text) if found["steps"].text else None,
         changes=found["set"].texts,
+        report=_path(found["report"].text) if found["report"].text else None,
         budget_device_hours=_hours(budget) if budget else None,
         origins={name: setting.source for name, setting in found.items() if setting.source != "default"},
     )

@@ -122,7 +122,7 @@ def _compose_suite(item: pytest.Item, state: State) -> None:
 
 def is_served(case: Case, state: State) -> bool:
     """Tell whether this session's runner serves a case."""
-    return state.runner is None or state.runner.name in case.runners
+    return state.runner is None or state.is_elsewhere or state.runner.name in case.runners
 
 
 def look_at_host(state: State) -> None:

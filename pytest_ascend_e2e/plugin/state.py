@@ -5,6 +5,7 @@ Made once in `pytest_configure`; on an xdist worker from what the controller fou
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import shutil
 import tempfile
@@ -14,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from ..errors import E2EError, RunnerError
+from ..errors import E2EError, RunnerError, SettingsError
 from ..runners import Catalogue, Runner, find_devices, load_catalogue, pick_runner
 from ..session import Compositions, Settings, runner_of_host
 from .guard import Guard
 from .options import Setting, read_settings, settings_of
+from .results import Results
 
 STATE_KEY = pytest.StashKey["State"]()
 
@@ -43,8 +45,11 @@ class State:
     here: str
     compositions: Compositions
     is_confirm: bool = False
+    is_elsewhere: bool = False
+    is_keep: bool = False
     is_suite_composed: bool = False
     guard: Guard = field(default_factory=Guard)
+    results: Results = field(default_factory=Results)
     shared: Path | None = None
 
     def shared_directory(self) -> Path:
@@ -70,6 +75,9 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
     catalogue = load_catalogue(settings.runners_file)
     worker = getattr(config, "workerinput", None)
     is_plan = bool(config.getoption("e2e_plan"))
+    is_elsewhere = bool(config.getoption("e2e_elsewhere"))
+    if is_elsewhere and settings.runner is None:
+        raise SettingsError("--e2e-elsewhere needs to know where: give a runner by --runner, such as --runner sim-2")
     if settings.runner is not None:
         try:
             runner: Runner | None = catalogue.get(settings.runner)
@@ -94,6 +102,8 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
         here=_here(catalogue, environ, worker) if is_plan else "",
         compositions=Compositions(settings.python, shared=shared),
         is_confirm=bool(config.getoption("e2e_confirm")),
+        is_elsewhere=is_elsewhere,
+        is_keep=bool(config.getoption("e2e_keep")),
     )
 
 
@@ -124,6 +134,11 @@ def state_of(config: pytest.Config) -> State:
 def environment() -> Mapping[str, str]:
     """Return the environment of this process: the one place of the plugin that reads it."""
     return dict(os.environ)
+
+
+def today() -> dt.date:
+    """Return the day by which a quarantine is over or not."""
+    return dt.datetime.now(dt.timezone.utc).date()
 
 
 def relative(path: Path, config: pytest.Config) -> str:

@@ -5,31 +5,53 @@ Must not know: pytest, or how a record was made.
 
 from __future__ import annotations
 
+from .annotations import annotation
+from .existing import found_records, junit_files, reported_cases
 from .failure import checks_table, failure_text, headline, retried_line
 from .history import history_text
-from .junit import PREFIX, Property, properties
+from .junit import PREFIX, UNFINISHED, Property, properties
+from .markdown import plan_markdown, summary_markdown
+from .merging import Merged, merge_junit
 from .plan import PlanRow, device_hours, plan_table, plan_text
 from .progress import progress_line, waiting_lines
-from .suite import Suite, SuiteCase
+from .reported import Outcome, ReportedCase, address_of, differences, from_record, junit_root, latest, matches, read_junit
+from .suite import Suite
 from .tables import number, table
 
 __all__ = [
     "PREFIX",
+    "UNFINISHED",
+    "Merged",
+    "Outcome",
     "PlanRow",
     "Property",
+    "ReportedCase",
     "Suite",
-    "SuiteCase",
+    "address_of",
+    "annotation",
     "checks_table",
     "device_hours",
+    "differences",
     "failure_text",
+    "found_records",
+    "from_record",
     "headline",
     "history_text",
+    "junit_files",
+    "junit_root",
+    "latest",
+    "matches",
+    "merge_junit",
     "number",
+    "plan_markdown",
     "plan_table",
     "plan_text",
     "progress_line",
     "properties",
+    "read_junit",
+    "reported_cases",
     "retried_line",
+    "summary_markdown",
     "table",
     "waiting_lines",
 ]

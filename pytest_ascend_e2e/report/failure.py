@@ -11,6 +11,9 @@ from ..deadline import format_duration
 from ..records import Check, RunRecord
 from .tables import number, table
 
+# So many failed checks are told one by one; a reader of more has one cause to find, not twenty.
+MOST_SHOWN = 5
+
 
 def headline(record: RunRecord) -> str:
     """Return the one line that says why a run is red; for a run that is not, the line that says so."""
@@ -34,6 +37,15 @@ def retried_line(record: RunRecord) -> str:
 
 def checks_table(checks: Sequence[Check]) -> list[str]:
     """Return the lines of the table of these checks: name, metric, value, limit, step, and below it each one's sentence."""
+    lines = _rows(checks)
+    for check in checks:
+        lines.append(f"{check.name}: {check.message}")
+        if check.origin:
+            lines.append(f"  limit from: {check.origin}")
+    return lines
+
+
+def _rows(checks: Sequence[Check]) -> list[str]:
     rows = [
         (
             check.name,
@@ -44,16 +56,14 @@ def checks_table(checks: Sequence[Check]) -> list[str]:
         )
         for check in checks
     ]
-    lines = table(("check", "metric", "value", "limit", "step"), rows, right=(2, 4))
-    for check in checks:
-        lines.append(f"{check.name}: {check.message}")
-        if check.origin:
-            lines.append(f"  limit from: {check.origin}")
-    return lines
+    return table(("check", "metric", "value", "limit", "step"), rows, right=(2, 4))
 
 
-def failure_text(record: RunRecord) -> str:
-    """Return all that a reader of a red case needs, the one line first."""
+def failure_text(record: RunRecord, *, log_lines: Sequence[str] = ()) -> str:
+    """Return what a reader of a red case needs, in some ten lines, the one that says why first; `log_lines` are those that matter.
+
+    The headline has the sentence of the first failed check; of many, the first few are shown and the rest counted.
+    """
     lines = [headline(record)]
     if record.changed:
         lines.append(f"not the case as it stands, but one with {', '.join(record.changed)}")
@@ -61,15 +71,27 @@ def failure_text(record: RunRecord) -> str:
         lines.append(f"what to do: {record.diagnosis.advice}")
     reached = "no step" if record.last_step is None else f"step {record.last_step}"
     lines.append(f"run: {record.end_reason} after {format_duration(record.duration_s)}, at {reached} of {record.steps}")
-    failed = [check for check in record.checks if check.is_failed]
-    # Of a training that broke off, most checks fail for want of steps: what was measured is shown, the rest counted.
-    shown = failed if record.is_completed else [check for check in failed if check.value is not None]
-    if shown:
-        lines += ["", *checks_table(shown), ""]
-    if len(failed) > len(shown):
-        lines.append(
-            f"{len(failed) - len(shown)} of {len(record.checks)} checks fail because the training broke off (see record.json)"
-        )
+    lines += [f"  | {line}" for line in log_lines]
+    lines += _failed_checks(record)
     lines += [f"problem: {problem}" for problem in record.problems]
     lines += [f"log: {record.run_dir}/train.log", f"repeat: {record.rerun_command}"]
     return "\n".join(lines)
+
+
+def _failed_checks(record: RunRecord) -> list[str]:
+    failed = [check for check in record.checks if check.is_failed]
+    # Of a training that broke off, most checks fail for want of steps: what was measured is shown, the rest counted.
+    telling = failed if record.is_completed else [check for check in failed if check.value is not None]
+    shown, more = telling[:MOST_SHOWN], telling[MOST_SHOWN:]
+    lines = []
+    if shown:
+        first, *others = shown
+        lines += ["", *_rows(shown)]
+        lines += [f"limit of {first.name} from: {first.origin}"] if first.origin else []
+        lines += [f"{check.name}: {check.message}" for check in (others if record.is_completed else shown)]
+        lines += [f"and {len(more)} more: {', '.join(check.name for check in more)} (see record.json)"] if more else []
+        lines.append("")
+    if len(failed) > len(telling):
+        because = "because the training broke off (see record.json)"
+        lines.append(f"{len(failed) - len(telling)} of {len(record.checks)} checks fail {because}")
+    return lines

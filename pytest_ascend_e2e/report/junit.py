@@ -8,6 +8,8 @@ from __future__ import annotations
 from ..records import RunRecord
 
 PREFIX = "e2e_"
+# The message of the error that stands for a test whose end nobody saw.
+UNFINISHED = "unfinished"
 
 Property = tuple[str, str | int | float]
 
@@ -30,6 +32,7 @@ def properties(record: RunRecord, *, run_number: int = 1) -> list[Property]:
     prefix = PREFIX if run_number == 1 else f"{PREFIX}run{run_number}_"
     pairs: list[Property] = [
         ("runner", record.runner),
+        ("device", record.device or "unknown"),
         ("devices", record.devices),
         ("nodes", record.nodes),
         ("model", record.model),
@@ -38,6 +41,8 @@ def properties(record: RunRecord, *, run_number: int = 1) -> list[Property]:
         ("engine", record.engine),
         ("rollout", record.rollout),
         ("layout", record.layout),
+        ("changed", "; ".join(record.changed) or "nothing"),
+        ("commit", record.commit or "unknown"),
         ("steps", record.steps),
         ("last_step", "none" if record.last_step is None else record.last_step),
         ("ending", record.end_reason),

@@ -12,21 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RecordError
+from ..session import SuiteCase
 from .plan import PlanRow
 
 SCHEMA = 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SuiteCase:
-    """A collected case; `model` and `dataset` are empty where the test builds its recipes itself."""
-
-    case: str
-    tier: str
-    runners: tuple[str, ...]
-    nodes: int
-    model: str
-    dataset: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

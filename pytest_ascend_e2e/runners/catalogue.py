@@ -18,6 +18,8 @@ import yaml
 from ..errors import RunnerError
 
 SCHEMA = 1
+# What the largest of verl's own jobs ask for; a container's own 64 MB end Ray's object store.
+DEFAULT_SHM_GB = 64.0
 SHIPPED = Path(__file__).with_name("catalogue.yaml")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -27,7 +29,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 class Runner:
     """A kind of machine; `memory_gb` is per device, None stands for a figure that is not known.
 
-    `devices` counts dies: a two-die card is two devices. `ci_label` is empty where no CI offers such a machine.
+    `devices` counts dies: a two-die card is two devices. `ci_label` is empty where no CI offers such a machine. `images` are the
+    containers in which a CI runs cases there, by rollout engine, with shared memory of `shm_gb`.
     """
 
     name: str
@@ -39,6 +42,8 @@ class Runner:
     cpus: int | None = None
     host_memory_gb: float | None = None
     simulated: bool = False
+    images: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
+    shm_gb: float = DEFAULT_SHM_GB
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +152,10 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
+def _is_images(value: object) -> bool:
+    return isinstance(value, dict) and all(_is_text(item) for pair in value.items() for item in pair)
+
+
 _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "devices": (_is_count, "a number of devices such as 8"),
     "chip": (_is_text, "the name of a chip such as Ascend910B3"),
@@ -156,6 +165,8 @@ _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "cpus": (lambda value: value is None or _is_count(value), "a number of processors such as 192"),
     "host_memory_gb": (lambda value: value is None or _is_size(value), "gigabytes of the host such as 1500"),
     "simulated": (lambda value: isinstance(value, bool), "true or false"),
+    "images": (_is_images, "a mapping of a rollout engine to an image, such as {vllm: quay.io/ascend/verl:latest-vllm-a3-ubuntu}"),
+    "shm_gb": (_is_size, "gigabytes of shared memory of a container such as 64"),
 }
 
 
@@ -168,7 +179,7 @@ def _problems(entry: Mapping[str, Any], *, unknown: set[str]) -> list[str]:
             continue
         is_valid, expected = _FIELDS[field.name]
         if field.name not in entry:
-            if field.default is dataclasses.MISSING:
+            if field.default is field.default_factory is dataclasses.MISSING:
                 found.append(f"field {field.name!r} is missing: expected {expected}")
         elif not is_valid(entry[field.name]):
             found.append(f"{field.name}: {entry[field.name]!r} cannot be used: expected {expected}")

@@ -11,16 +11,19 @@ from .compositions import Compositions
 from .confirming import confirmation, with_another_seed
 from .deadlines import run_limit, wait_limit
 from .durations import expected_duration_s
-from .evidence import Configuration, Evidence, read_configuration, read_evidence
+from .evidence import Configuration, Evidence, read_configuration, read_evidence, telling_lines
 from .existing import ExistingRun, read_record, read_run
 from .host import device_findings, findings_here, host_of, input_findings, runner_of_host
+from .jobs import CiJob, plan_jobs
 from .judging import asked_again, judge_again, not_made_again
 from .published import PublishedCase, published_baselines, published_cases
 from .quarantine import Quarantine, quarantine_from_arguments
 from .recording import FALSE_ALARMS, METRICS, Change, changes, record_baseline
+from .repeating import Repetition
 from .run import Run
 from .schedule import Job, lower_bound_s, starts
 from .settings import Settings
+from .suite_case import SuiteCase
 
 __all__ = [
     "DURATIONS",
@@ -31,6 +34,7 @@ __all__ = [
     "Bench",
     "Case",
     "Change",
+    "CiJob",
     "Compositions",
     "Configuration",
     "Evidence",
@@ -38,8 +42,10 @@ __all__ = [
     "Job",
     "PublishedCase",
     "Quarantine",
+    "Repetition",
     "Run",
     "Settings",
+    "SuiteCase",
     "Tier",
     "asked_again",
     "case_from_arguments",
@@ -54,6 +60,7 @@ __all__ = [
     "judge_again",
     "lower_bound_s",
     "not_made_again",
+    "plan_jobs",
     "published_baselines",
     "published_cases",
     "quarantine_from_arguments",
@@ -66,6 +73,7 @@ __all__ = [
     "run_limit",
     "runner_of_host",
     "starts",
+    "telling_lines",
     "wait_limit",
     "with_another_seed",
     "write_baselines",

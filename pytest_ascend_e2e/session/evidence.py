@@ -23,6 +23,8 @@ from ..records import RunRecord
 from .existing import read_metrics
 
 _Read = TypeVar("_Read")
+# Of a line in a terminal; the log has it whole.
+LONGEST_TOLD = 200
 # The loader of libyaml, where PyYAML was built with it, reads a composed configuration in a tenth of the time.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LINES_AFTER_A_CAUSE = 25
@@ -65,6 +67,18 @@ def read_evidence(record: RunRecord) -> Evidence:
         log=_read(lambda: _excerpt(RunDirectory(directory).log, cause, after), missing),
         missing=tuple(missing),
     )
+
+
+def telling_lines(record: RunRecord, *, around: int = 2) -> list[str]:
+    """Return the lines of the log around the root cause, marked by `>`; the last ones where none is known, none of a sound run."""
+    if record.diagnosis is None:
+        return []
+    try:
+        with RunDirectory(Path(record.run_dir)).log.open("rb") as stream:
+            found = excerpt(bounded_lines(stream), record.diagnosis.line, before=around, after=around)
+    except OSError:
+        return []  # the record says all the same why the run is red
+    return [f"{'>' if line.is_cause else ' '} {line.text[:LONGEST_TOLD]}" for line in found.lines]
 
 
 def read_configuration(record: RunRecord) -> Configuration:

@@ -6,6 +6,8 @@ A failed check does not raise: all failed checks of a test appear together at it
 from __future__ import annotations
 
 import dataclasses
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ class Run:
     """A training that has ended, well or not.
 
     `metrics` are verl's own, by verl's own keys; looking at them, or calling a check, counts as judging the run. A test that
-    trains and judges nothing is red.
+    trains and judges nothing is red. `failed_at` is the file and line of the first call of a check that failed.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Run:
         self._baselines = baselines
         self._checks: list[Check] = []
         self._asked: list[Asked] = []
+        self.failed_at: tuple[str, int] | None = None
         self._is_judged = False
 
     @property
@@ -178,7 +181,7 @@ class Run:
         self._is_judged = other._is_judged = True
         has_limit = max_limit is not None or mean_limit is not None
         is_deterministic = _is_deterministic(self.recipe) and _is_deterministic(other.recipe)
-        self._checks += check_same(
+        checks = check_same(
             self._metrics,
             other._metrics,
             metrics,
@@ -187,11 +190,16 @@ class Run:
             is_bitwise=(is_deterministic and not has_limit) if bitwise is None else bitwise,
             steps=steps,
         )
+        self._add(checks)
 
     def judge_like(self, other: Run) -> None:
         """Make the checks that were made of another run, with the same limits; a comparison with a third run is not among them."""
         for asked in other._asked:
             self._ask(asked.group, **asked.arguments)
+
+    def remove_checkpoints(self) -> None:
+        """Remove what the run saved in its directory: gigabytes that nobody reads once its test has passed."""
+        shutil.rmtree(self._directory.checkpoints, ignore_errors=True)  # most runs save none
 
     def replace_by(self, attempt: Run) -> None:
         """Leave the verdict to another attempt at the same training; this one keeps its record, which names the other."""
@@ -225,7 +233,20 @@ class Run:
         self._asked.append(asked)
         # check_throughput holds the baselines of speed and memory already.
         made = {check.name for check in self._checks} if group == "baseline" else set()
-        self._checks += [check for check in make_checks(asked, self._record, self._metrics) if check.name not in made]
+        self._add([check for check in make_checks(asked, self._record, self._metrics) if check.name not in made])
+
+    def _add(self, checks: Sequence[Check]) -> None:
+        self._checks += checks
+        if self.failed_at is None and any(check.is_failed for check in checks):
+            self.failed_at = _caller()
+
+
+def _caller() -> tuple[str, int]:
+    """Return the file and line that called into this module: `inspect` would read whole source files for it."""
+    frame = sys._getframe(1)  # noqa: SLF001  # the interpreter has no other way
+    while frame.f_code.co_filename == __file__ and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def _rate_to_reach(recipe: Recipe | SFT, changed: Sequence[str]) -> float | None:

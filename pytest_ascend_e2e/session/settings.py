@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-_PATHS = ("runners_file", "run_root", "cache_root", "models_root", "datasets_root", "lock_dir", "history")
+_PATHS = ("runners_file", "run_root", "cache_root", "models_root", "datasets_root", "lock_dir", "history", "report")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,8 +21,8 @@ class Settings:
     to the catalogue; `python` is the interpreter of the training environment; `retries` is how often a training that the machine
     ended is repeated; `history` is the database that gets every concluded run, None for none; `budget_device_hours` is what the
     cases of a plan may cost together; `image` is the container image as somebody gave it; `steps` and `changes` (KEY=VALUE) are
-    laid over every recipe of the session. `origins` says where a setting came from (`--e2e-run-timeout`), by the name of its
-    option, unless it is the default.
+    laid over every recipe of the session; `report` is the directory that gets what a CI uploads. `origins` says where a setting
+    came from (`--e2e-run-timeout`), by the name of its option, unless it is the default.
     """
 
     runner: str | None
@@ -45,6 +45,7 @@ class Settings:
     image: str = ""
     steps: int | None = None
     changes: Sequence[str] = ()
+    report: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -126,7 +126,7 @@ class Training:
 
         def finished(ended: Exit) -> Run:
             metrics = read_jsonl(directory.metrics.read_bytes().splitlines(keepends=True) if directory.metrics.exists() else ())
-            record = self._completed(draft, directory, metrics, ended)
+            record = completed_record(draft, directory, metrics, ended)
             directory.write_record(record.to_json())
             return Run(recipe=self._recipe, record=record, metrics=metrics, directory=directory, baselines=baselines)
 
@@ -149,17 +149,6 @@ class Training:
 
     def _supervisor(self, command: Command, directory: RunDirectory, lease: Lease, observe: Observer | None) -> Supervisor:
         steps = self._recipe.steps
-
-        def progress(lines: Sequence[bytes]) -> str | None:
-            last = None
-            for line in lines:
-                entry = _entry(line)
-                if entry is not None:
-                    last, data = entry
-                    if observe is not None:
-                        observe(last, data)
-            return None if last is None else f"step {last} of {steps}"
-
         watch = FatalWatch(steps)
         return Supervisor(
             command,
@@ -167,7 +156,7 @@ class Training:
             run_id=self._run_id,
             limits=limits_of(self._case, self._settings),
             is_fatal=watch.feed,
-            progress=progress,
+            progress=progress_of(steps, observe),
             has_begun=lambda: watch.has_begun,
             fds=lease.fds,
             ray_home=self._ray_home,
@@ -207,23 +196,46 @@ class Training:
             commit=self._commit.name,
             is_dirty=self._commit.is_dirty,
             device=runner.chip,
-            changed=self._settings.told_changes,
+            changed=self._changed(),
         )
 
-    def _completed(self, draft: RunRecord, directory: RunDirectory, metrics: Metrics, ended: Exit) -> RunRecord:
-        return dataclasses.replace(
-            draft,
-            duration_s=ended.duration_s,
-            ending=ended.ending,
-            exit_status=ended.exit_status,
-            signal=ended.signal,
-            end_reason=ended.end_reason or "exit status 0",
-            last_step=max(metrics.steps, default=None),
-            summary=figures(metrics),
-            host=ended.host,
-            diagnosis=_diagnosis(directory.log, ended),
-            problems=[*draft.problems, *(f"left behind and ended: {name}" for name in (*ended.leftovers, *ended.stuck))],
-        )
+    def _changed(self) -> tuple[str, ...]:
+        """Return what makes this training another than the case's: another runner, and what the session lays over its recipe."""
+        name = self._runner.name
+        return (*(() if name in self._case.runners else (f"runner={name}",)), *self._settings.told_changes)
+
+
+def completed_record(draft: RunRecord, directory: RunDirectory, metrics: Metrics, ended: Exit) -> RunRecord:
+    """Return the record of a run that has ended, from the one that was written before it began."""
+    return dataclasses.replace(
+        draft,
+        duration_s=ended.duration_s,
+        ending=ended.ending,
+        exit_status=ended.exit_status,
+        signal=ended.signal,
+        end_reason=ended.end_reason or "exit status 0",
+        last_step=max(metrics.steps, default=None),
+        summary=figures(metrics),
+        host=ended.host,
+        diagnosis=_diagnosis(directory.log, ended),
+        problems=[*draft.problems, *(f"left behind and ended: {name}" for name in (*ended.leftovers, *ended.stuck))],
+    )
+
+
+def progress_of(steps: int, observe: Observer | None) -> Callable[[Sequence[bytes]], str | None]:
+    """Return what reads new lines of metrics, tells `observe` of each step, and says how far the training is."""
+
+    def progress(lines: Sequence[bytes]) -> str | None:
+        last = None
+        for line in lines:
+            entry = _entry(line)
+            if entry is not None:
+                last, data = entry
+                if observe is not None:
+                    observe(last, data)
+        return None if last is None else f"step {last} of {steps}"
+
+    return progress
 
 
 def _diagnosis(log: Path, ended: Exit) -> Diagnosis | None:

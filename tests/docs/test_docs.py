@@ -33,6 +33,9 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+SWITCHES = {"--e2e-confirm", "--e2e-elsewhere", "--e2e-export", "--e2e-keep", "--e2e-plan", "--e2e-NAME"}
+
+
 def blocks(page: Path, language: str) -> list[str]:
     return [
         textwrap.dedent(found)
@@ -164,7 +167,7 @@ def test_every_make_target_that_is_named_exists() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_flag_that_is_named_exists(page: Path) -> None:
-    flags = {option.flag for option in OPTIONS} | {"--e2e-plan", "--e2e-confirm", "--e2e-export", "--e2e-NAME"}
+    flags = {option.flag for option in OPTIONS} | SWITCHES
 
     named = set(re.findall(r"--e2e-[a-zA-Z-]+|--runner\b", page.read_text()))
 

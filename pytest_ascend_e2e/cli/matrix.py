@@ -1,0 +1,99 @@
+"""`ascend-e2e matrix`: the jobs that run a suite, as the JSON that a workflow's matrix reads.
+
+Must not know: how cases are put into jobs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TextIO
+
+from ..deadline import parse_duration
+from ..errors import E2EError
+from ..report import Suite
+from ..runners import load_catalogue
+from ..session import SuiteCase, plan_jobs
+from .collecting import add_tier, collect_tier
+
+# Four hours of eight devices, two of sixteen.
+DEVICE_HOURS = 32.0
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command `matrix`."""
+    parser = subparsers.add_parser(
+        "matrix",
+        help="print the jobs that run a suite, as the matrix of a workflow",
+        description="Print the JSON that a workflow reads by fromJSON(): one entry for each job, each case in one, sharded by "
+        "expected device-hours. Cases in quarantine are in none, and named on stderr.",
+    )
+    add_tier(parser)
+    parser.add_argument("--only", action="append", metavar="CASE", help="only this case: a node id, a name, or a pattern; repeated")
+    parser.add_argument("--image", metavar="IMAGE", help="run in this image instead of the catalogue's, such as one by its digest")
+    parser.add_argument(
+        "--device-hours",
+        type=float,
+        default=DEVICE_HOURS,
+        metavar="N",
+        help=f"device-hours of one job, by the cases' last green runs or estimates (default: {DEVICE_HOURS:g})",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=parse_duration,
+        default=3 * 3600.0,
+        metavar="TIME",
+        help="time limit of a case that has none (default: 3h)",
+    )
+    parser.add_argument(
+        "--cases", type=Path, metavar="FILE", help="write the list of the cases too: what `ascend-e2e merge` expects"
+    )
+    parser.add_argument("--ids", action="store_true", help="print the node ids of the cases, a line each, instead of the matrix")
+
+
+def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
+    """Print the matrix; return 0."""
+    if not args.device_hours > 0:
+        raise E2EError(f"--device-hours: {args.device_hours:g} cannot be used: expected a number above 0, such as 32")
+    cases = _chosen(collect_tier(args), [text for text in args.only or () if text])
+    catalogue = load_catalogue(args.runners_file)
+    jobs = plan_jobs(
+        cases, catalogue, most_device_hours=args.device_hours, default_timeout_s=args.timeout, image=args.image or None
+    )
+    if not jobs:
+        raise E2EError(f"all {len(cases)} cases are off: nothing to run; the first: {cases[0].case}: {cases[0].off}")
+    if args.cases is not None:
+        args.cases.write_text(Suite(cases=tuple(cases)).to_json(), encoding="utf-8")
+    if args.ids:
+        stdout.writelines(f"{name}\n" for job in jobs for name in job.cases)
+    else:
+        stdout.write(json.dumps({"include": [job.as_matrix() for job in jobs]}) + "\n")
+    stderr.writelines(f"in no job: {case.case}: {case.off}\n" for case in cases if case.off)
+    return 0
+
+
+def _chosen(cases: Sequence[SuiteCase], only: Sequence[str]) -> Sequence[SuiteCase]:
+    if not only:
+        return cases
+    unknown = [wish for wish in only if not any(_is_meant(case, wish) for case in cases)]
+    if unknown:
+        names = [_name(case) for case in cases]
+        raise E2EError(*(f"no case {wish!r} in this tier{_near(wish, names)}" for wish in unknown))
+    return [case for case in cases if any(_is_meant(case, wish) for wish in only)]
+
+
+def _is_meant(case: SuiteCase, wish: str) -> bool:
+    return wish in (case.case, _name(case)) or fnmatchcase(_name(case), wish)
+
+
+def _name(case: SuiteCase) -> str:
+    return case.case.rpartition("::")[2]
+
+
+def _near(wish: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(wish.rpartition("::")[2], names, n=3, cutoff=0.75)
+    return f"; did you mean {' or '.join(near)}?" if near else f"; it has {', '.join(sorted(names)[:5])}, ..."

@@ -1,0 +1,122 @@
+"""`ascend-e2e workflow`: a whole GitHub workflow for a suite. The same arguments give the same file; no case is named in it.
+
+Must not know: cases. The workflow asks `ascend-e2e matrix` for them each time it runs, so that a new case runs the next night.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import TextIO
+
+from ..errors import E2EError
+from .collecting import add_tier, collect_tier
+
+TEMPLATE = "workflow.template.yaml"
+OUTPUT = Path(".github/workflows/ascend_e2e_nightly.yml")
+_INSTALL = ("python -m pip install pytest-ascend-e2e",)
+_CRON = re.compile(r"[\d*/,-]+( [\d*/,-]+){4}")
+_DIFFERENT = 1
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command `workflow`."""
+    parser = subparsers.add_parser(
+        "workflow",
+        help="write a GitHub workflow that runs a suite",
+        description="Write a GitHub workflow: a plan without a device, one job for each runner, image and shard, and a summary "
+        "that is red if a case did not report. It starts at a time of day, and by hand for one case.",
+    )
+    add_tier(parser)
+    parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FILE", help=f"the file (default: {OUTPUT})")
+    parser.add_argument("--name", metavar="TEXT", help="name of the workflow (default: by the tier)")
+    parser.add_argument("--cron", default="0 17 * * *", metavar="CRON", help="when it starts, UTC (default: '0 17 * * *')")
+    parser.add_argument("--python", default="3.11", metavar="VERSION", help="Python of the plan and the summary (default: 3.11)")
+    parser.add_argument(
+        "--plan-runner", default="ubuntu-latest", metavar="LABEL", help="where plan and summary run (default: ubuntu-latest)"
+    )
+    parser.add_argument(
+        "--plan-install", action="append", metavar="COMMAND", help=f"installs for the plan; repeated (default: {_INSTALL[0]!r})"
+    )
+    parser.add_argument(
+        "--install", action="append", metavar="COMMAND", help=f"installs in the image; repeated (default: {_INSTALL[0]!r})"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit status 1 if the file is not what would be written"
+    )
+
+
+def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
+    """Write the workflow, or hold the file that is there against it; return 0, or 1 where `--check` finds another."""
+    _refuse(args)
+    collect_tier(args)  # a suite without a case would be red each night
+    text = workflow_text(args)
+    path: Path = args.output
+    before = path.read_text(encoding="utf-8") if path.is_file() else None
+    if before == text:
+        stdout.write(f"{path}: unchanged\n")
+        return 0
+    if args.check:
+        state = "is not there" if before is None else "is not what these arguments give"
+        stderr.write(f"{path} {state}: run the command of its first line again\n")
+        return _DIFFERENT
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    stdout.write(f"{path}: {'written' if before is None else 'changed'}\n")
+    return 0
+
+
+def workflow_text(args: argparse.Namespace) -> str:
+    """Return the workflow for parsed arguments."""
+    selection = [*args.paths, "--tier", args.tier]
+    if args.runners_file is not None:
+        selection += ["--runners-file", str(args.runners_file)]
+    filled = {
+        "COMMAND": _command(args),
+        "NAME": json.dumps(args.name or f"Ascend end-to-end, {args.tier}"),
+        "CRON": json.dumps(args.cron),
+        "PYTHON": json.dumps(args.python),
+        "PLAN_RUNNER": json.dumps(args.plan_runner),
+        "PLAN_INSTALL": _lines(args.plan_install or _INSTALL),
+        "INSTALL": _lines(args.install or _INSTALL),
+        "SELECTION": shlex.join(selection),
+        "RUNNERS_FILE": "" if args.runners_file is None else f" --e2e-runners-file {shlex.quote(str(args.runners_file))}",
+    }
+    text = resources.files(__package__).joinpath(TEMPLATE).read_text(encoding="utf-8")
+    return re.sub(r"@([A-Z_]+)@", lambda match: filled[match[1]], text)
+
+
+def _command(args: argparse.Namespace) -> str:
+    """Return the command that writes this file, with what is not the default."""
+    words = ["ascend-e2e", "workflow", *args.paths, "--tier", args.tier]
+    defaults = {"output": OUTPUT, "name": None, "cron": "0 17 * * *", "python": "3.11", "plan_runner": "ubuntu-latest"}
+    for name, default in {"runners_file": None, **defaults}.items():
+        if getattr(args, name) != default:
+            words += [f"--{name.replace('_', '-')}", str(getattr(args, name))]
+    for name in ("plan_install", "install"):
+        for command in getattr(args, name) or ():
+            words += [f"--{name.replace('_', '-')}", command]
+    return shlex.join(words)
+
+
+def _lines(commands: Sequence[str]) -> str:
+    return "\n".join(f"          {command}" for command in commands)
+
+
+def _refuse(args: argparse.Namespace) -> None:
+    texts = [
+        args.name or "", args.python, args.plan_runner, *args.paths, *(args.plan_install or ()), *(args.install or ()),
+        str(args.output), str(args.runners_file),
+    ]  # fmt: skip
+    problems = [
+        f"{text!r} cannot stand in a workflow: expected one line without ${{{{" for text in texts if "\n" in text or "${{" in text
+    ]
+    if not _CRON.fullmatch(args.cron):
+        problems.append(f"--cron: {args.cron!r} cannot be used: expected five fields such as '0 17 * * *'")
+    if problems:
+        raise E2EError(*problems)

@@ -1,0 +1,105 @@
+"""How the tests of a session ended, in the one process that sees every report: what the reports of the session are made from.
+
+Must not know: what is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from ..report import PREFIX, Outcome, ReportedCase, address_of
+
+LINE_PROPERTY = "e2e_line"
+_OF_PHASE = {"passed": Outcome.PASSED, "skipped": Outcome.SKIPPED, "failed": Outcome.FAILED}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """One test: `path` and `line` (from 1) are where it failed, else where it stands; the path is from the session's root."""
+
+    nodeid: str
+    outcome: Outcome
+    message: str
+    path: str
+    line: int
+    time_s: float
+    properties: Mapping[str, str]
+
+    def as_case(self) -> ReportedCase:
+        """Return it as a JUnit file would tell it."""
+        return ReportedCase(
+            address=address_of(self.nodeid),
+            outcome=self.outcome,
+            message=self.message,
+            origin="this session",
+            time_s=self.time_s,
+            properties=self.properties,
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class Results:
+    """The results by node id, in the order in which the tests began."""
+
+    found: dict[str, Result] = field(default_factory=dict)
+
+    def saw_report(self, report: pytest.TestReport) -> None:
+        """Add what a phase of a test says: a failure of any phase is one of the test, and the first one is told."""
+        path, line, _ = report.location
+        known = self.found.get(report.nodeid) or Result(
+            nodeid=report.nodeid, outcome=Outcome.PASSED, message="", path=path, line=(line or 0) + 1, time_s=0.0, properties={}
+        )
+        own = {name.removeprefix(PREFIX): str(value) for name, value in report.user_properties if name.startswith(PREFIX)}
+        result = replace(known, time_s=known.time_s + report.duration, properties=own)
+        outcome = _OF_PHASE[report.outcome]
+        if outcome is Outcome.FAILED and report.when != "call":
+            outcome = Outcome.ERROR
+        if outcome is not Outcome.PASSED and not known.outcome.is_red:
+            result = replace(result, outcome=outcome, message=_message(report), line=_line(report, own) or result.line)
+        self.found[report.nodeid] = result
+
+    def saw_collected(self, report: pytest.CollectReport) -> None:
+        """Add a file that could not be collected; with xdist each worker tells of it."""
+        if report.failed and report.nodeid:
+            self.found[report.nodeid] = Result(
+                nodeid=report.nodeid,
+                outcome=Outcome.ERROR,
+                message=f"cannot be collected: {_message(report)}",
+                path=report.nodeid.partition("::")[0],
+                line=1,
+                time_s=0.0,
+                properties={},
+            )
+
+    def cases(self) -> list[ReportedCase]:
+        """Return all of them as a JUnit file would tell them."""
+        return [result.as_case() for result in self.found.values()]
+
+
+def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return the one line that says why a test failed or was skipped, or a file was not collected."""
+    told: Any = report.longrepr
+    if isinstance(told, tuple):
+        return str(told[2]).removeprefix("Skipped: ")
+    crash = getattr(told, "reprcrash", None)
+    lines = (str(told) if crash is None else str(crash.message)).strip().splitlines()
+    # An error of an import has only its text, in which pytest marks the lines of the exception.
+    marked = [line.removeprefix("E").strip() for line in lines if line.startswith("E  ")]
+    return next(iter([*marked[-1:], *lines]), "")
+
+
+def _line(report: pytest.TestReport, properties: Mapping[str, str]) -> int | None:
+    """Return the line of the test's own file at which it failed, None where it did not fail there."""
+    of_check = properties.get(LINE_PROPERTY.removeprefix(PREFIX))
+    if of_check is not None:
+        return int(of_check)
+    told: Any = report.longrepr
+    for entry in reversed(getattr(getattr(told, "reprtraceback", None), "reprentries", ())):
+        place = getattr(entry, "reprfileloc", None)
+        if place is not None and str(place.path).endswith(report.location[0]):
+            return int(place.lineno)
+    return None

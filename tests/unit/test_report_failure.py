@@ -1,0 +1,75 @@
+"""The failure section: why a case is red, in some ten lines however much is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_ascend_e2e.records import Check, Diagnosis, Ending, Kind, Verdict
+from pytest_ascend_e2e.report import failure_text
+from tests.fakes.run_directories import PASSED, SOUND
+
+
+def failed(name: str) -> Check:
+    return Check(
+        name=name,
+        verdict=Verdict.FAILED,
+        message=f"{name} is off",
+        metric="actor/grad_norm",
+        value=7.0,
+        comparison="<=",
+        limit=5.0,
+        origin="the case",
+        step=3,
+    )
+
+
+BROKEN = replace(
+    SOUND,
+    ending=Ending.SIGNALLED,
+    exit_status=None,
+    signal="SIGKILL",
+    end_reason="signal SIGKILL",
+    diagnosis=Diagnosis(kind=Kind.HOST_OOM, line="Task was killed", infra=True, advice="Free memory of the host."),
+)
+
+
+def test_one_failed_check_takes_ten_lines() -> None:
+    text = failure_text(replace(SOUND, checks=(PASSED, failed("health.grad-norm"))))
+
+    assert text.splitlines() == [
+        "1 of 2 checks failed, first health.grad-norm: health.grad-norm is off",
+        "run: exit status 0 after 11m40s, at step 15 of 15",
+        "",
+        "check             metric           value  limit  step",
+        "----------------  ---------------  -----  -----  ----",
+        "health.grad-norm  actor/grad_norm      7  <= 5      3",
+        "limit of health.grad-norm from: the case",
+        "",
+        "log: e2e-runs/test_grpo-1/train.log",
+        "repeat: pytest tests/test_cases.py::test_grpo",
+    ]
+
+
+def test_many_failed_checks_take_hardly_more() -> None:
+    text = failure_text(replace(SOUND, checks=tuple(failed(f"health.{number}") for number in range(40))))
+
+    assert len(text.splitlines()) == 19
+    assert "health.4: health.4 is off" in text
+    assert "and 35 more: health.5, health.6" in text
+
+
+def test_a_training_that_broke_off_shows_the_lines_that_matter() -> None:
+    checks = (replace(failed("completed.steps"), value=None), replace(failed("rewards.level"), value=None))
+
+    text = failure_text(replace(BROKEN, checks=checks), log_lines=["> Task was killed", "  by Ray"])
+
+    assert text.splitlines() == [
+        "training failed: host-oom (infra): Task was killed",
+        "what to do: Free memory of the host.",
+        "run: signal SIGKILL after 11m40s, at step 15 of 15",
+        "  | > Task was killed",
+        "  |   by Ray",
+        "2 of 2 checks fail because the training broke off (see record.json)",
+        "log: e2e-runs/test_grpo-1/train.log",
+        "repeat: pytest tests/test_cases.py::test_grpo",
+    ]

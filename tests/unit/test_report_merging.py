@@ -1,0 +1,130 @@
+"""The reports of many jobs as one: valid, each case once, and a case that did not report makes it red."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import junitparser
+import pytest
+import xmlschema
+
+from pytest_ascend_e2e.cli import main
+from pytest_ascend_e2e.report import Merged, Outcome, Suite, merge_junit
+from pytest_ascend_e2e.session import SuiteCase
+
+XUNIT2 = Path(__file__).parent.parent / "data" / "xunit2.xsd"
+CASE = SuiteCase(
+    case="", tier="npu_nightly", runners=("a3-16",), nodes=1, model="", dataset="", rollout="vllm", timeout_s=None,
+    expected_s={"a3-16": 1800.0},
+)  # fmt: skip
+GREEN = '<testcase classname="tests.test_a" name="{}" time="1.000"><system-out>[[ATTACHMENT|log]]</system-out></testcase>'
+SKIPPED = '<testcase classname="tests.test_a" name="{}" time="0.000"><skipped message="needs a3-16"/></testcase>'
+RED = '<testcase classname="tests.test_a" name="{}" time="2.000"><failure message="2 of 9 checks failed">text</failure></testcase>'
+LOST = '<testcase classname="tests.test_a" name="{}" time="0.000"><error message="unfinished">was running</error></testcase>'
+
+
+def junit(*cases: str) -> bytes:
+    counts = f'errors="0" failures="0" skipped="0" tests="{len(cases)}"'
+    properties = '<properties><property name="tests/test_a.py::test_one:e2e_run_dir" value="r/1"/></properties>'
+    return f'<testsuites><testsuite name="pytest" {counts}>{properties}{"".join(cases)}</testsuite></testsuites>'.encode()
+
+
+def expected(*names: str) -> list[SuiteCase]:
+    return [replace(CASE, case=f"tests/test_a.py::{name}") for name in names]
+
+
+def merged(*files: bytes, names: tuple[str, ...] = ("test_one", "test_two")) -> Merged:
+    return merge_junit([(f"job{number}/junit.xml", data) for number, data in enumerate(files)], expected(*names))
+
+
+def read_back(found: Merged, tmp_path: Path) -> dict[str, str]:
+    """Return the outcomes as junitparser reads them, of a file that the schema accepts."""
+    path = tmp_path / "junit.xml"
+    path.write_bytes(found.junit)
+    xmlschema.XMLSchema(str(XUNIT2)).validate(str(path))
+    suites = list(junitparser.JUnitXml.fromfile(str(path)))
+    assert all(suite.tests == len(list(suite)) for suite in suites)
+    assert all(suite.errors + suite.failures + suite.skipped == sum(bool(case.result) for case in suite) for suite in suites)
+    return {case.name: type(case.result[0]).__name__ if case.result else "passed" for suite in suites for case in suite}
+
+
+def test_all_that_reported_is_in_one_file(tmp_path: Path) -> None:
+    found = merged(junit(GREEN.format("test_one")), junit(GREEN.format("test_two")))
+
+    assert read_back(found, tmp_path) == {"test_one": "passed", "test_two": "passed"}
+    assert not found.is_red
+    assert found.cases[0].properties == {"run_dir": "r/1"}
+
+
+@pytest.mark.parametrize(("red", "result"), [(RED, "Failure"), (LOST, "Error")])
+def test_a_red_case_makes_it_red(tmp_path: Path, red: str, result: str) -> None:
+    found = merged(junit(GREEN.format("test_one")), junit(red.format("test_two")))
+
+    assert read_back(found, tmp_path)["test_two"] == result
+    assert found.is_red
+
+
+def test_a_case_that_vanished_is_an_error(tmp_path: Path) -> None:
+    found = merged(junit(GREEN.format("test_one")))
+
+    assert read_back(found, tmp_path) == {"test_one": "passed", "test_two": "Error"}
+    assert found.is_red
+    assert found.problems == ("tests.test_a.test_two: not reported: no job reported it",)
+
+
+def test_a_case_that_its_job_skipped_is_an_error_and_there_once(tmp_path: Path) -> None:
+    found = merged(junit(GREEN.format("test_one"), SKIPPED.format("test_two")))
+
+    assert found.problems == ("tests.test_a.test_two: not reported: its job skipped it: needs a3-16",)
+    assert read_back(found, tmp_path)["test_two"] == "Error"
+    assert [case.name for case in found.cases].count("test_two") == 1
+
+
+def test_a_case_that_is_off_may_be_missing() -> None:
+    off = [replace(case, off="quarantined until 2027-01-31") for case in expected("test_off")]
+
+    found = merge_junit([("junit.xml", junit(GREEN.format("test_one")))], [*expected("test_one"), *off])
+
+    assert not found.is_red
+
+
+def test_a_case_that_one_job_skipped_and_another_ran_is_there_once(tmp_path: Path) -> None:
+    found = merged(junit(GREEN.format("test_one"), SKIPPED.format("test_two")), junit(GREEN.format("test_two")))
+
+    assert read_back(found, tmp_path) == {"test_one": "passed", "test_two": "passed"}
+    assert not found.is_red
+
+
+def test_a_case_that_two_jobs_ran_is_a_problem() -> None:
+    found = merged(junit(GREEN.format("test_one"), GREEN.format("test_two")), junit(RED.format("test_two")))
+
+    assert found.problems == ("tests.test_a.test_two: reported by 2 jobs, and may run in one",)
+    assert [case.outcome for case in found.cases] == [Outcome.PASSED, Outcome.FAILED]
+
+
+def test_the_command_writes_file_and_summary_and_is_red(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reports" / "job").mkdir(parents=True)
+    (tmp_path / "reports" / "job" / "junit.xml").write_bytes(junit(GREEN.format("test_one"), RED.format("test_two")))
+    (tmp_path / "reports" / "coverage.xml").write_text("<coverage/>")
+    (tmp_path / "cases.json").write_text(Suite(cases=tuple(expected("test_one", "test_two", "test_gone"))).to_json())
+    page = tmp_path / "page.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
+    words = ["merge", str(tmp_path / "reports"), "--cases", str(tmp_path / "cases.json"), "--output", str(tmp_path / "out")]
+
+    status = main(words)
+
+    assert status == 1
+    told = capsys.readouterr()
+    assert "junit.xml: 1 passed, 1 failed, 1 error" in told.out
+    assert "tests.test_a.test_gone: not reported: no job reported it" in told.err
+    assert page.read_text() == (tmp_path / "out" / "summary.md").read_text()
+    assert "**`test_two`**: 2 of 9 checks failed" in page.read_text()
+
+
+def test_without_the_list_of_cases_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["merge", str(tmp_path), "--cases", str(tmp_path / "none.json")]) == 2
+
+    assert "without the list of cases nobody knows what is missing" in capsys.readouterr().err
