@@ -15,8 +15,8 @@ from ..errors import E2EError
 from . import collection, guard, junit, scheduling, signals
 from .concluding import conclude
 from .exporting import export
+from .fixtures import RUNS_KEY, geometry3k, gsm8k, layout, model_path, npus, run, train
 from .fixtures import _bench as _bench
-from .fixtures import geometry3k, gsm8k, layout, model_path, npus, run, train
 from .markers import declare_markers
 from .options import add_options, header_lines
 from .outcomes import clean_report
@@ -134,6 +134,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Keep a case in quarantine off; in plan mode, judge the case here and set nothing up."""
     collection.keep_off(item, state_of(item.config), today())
     collection.plan_at_setup(item, state_of(item.config))
+
+
+@pytest.hookimpl(wrapper=True, specname="pytest_runtest_setup")
+def pytest_conclude_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Conclude the trainings of fixtures where the setup did not get to its end: no body will follow."""
+    try:
+        return (yield)
+    except BaseException as error:
+        if item.stash.get(RUNS_KEY, ()):
+            conclude(item, None if isinstance(error, pytest.skip.Exception) else error)
+        raise
 
 
 @pytest.hookimpl(wrapper=True)

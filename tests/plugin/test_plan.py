@@ -173,7 +173,7 @@ def test_a_case_in_quarantine_is_planned_until_its_day(host: Host, until: str, r
 def test_a_case_in_quarantine_is_off_until_its_day_and_red_after_it(host: Host, workers: tuple[str, ...], until: str) -> None:
     host.cases("from pytest_ascend_e2e import quarantine\n" + OFF.format(until=until) + FITS)
 
-    result = host.run(*workers)
+    result = host.run("-rs", *workers)
 
     is_over = until.startswith("2020")
     assert result.ret == (pytest.ExitCode.TESTS_FAILED if is_over else pytest.ExitCode.OK)
