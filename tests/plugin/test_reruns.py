@@ -142,8 +142,7 @@ def test_a_case_of_another_runner_is_repeated_where_it_is_asked_for_and_says_so(
     result = host.run(
         "--runner",
         "toy-2",
-        "--e2e-from",
-        str(xml),
+        f"--e2e-from={xml}",
         "--e2e-take",
         "test_elsewhere",
         "--e2e-elsewhere",
