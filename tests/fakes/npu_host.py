@@ -74,11 +74,15 @@ class NpuHost:
     )
 
 
-def make_npu_host(root: Path) -> NpuHost:
-    """Make the host below a directory that is there."""
+def make_npu_host(root: Path, *, answers: Path | None = None) -> NpuHost:
+    """Make the host below a directory that is there; `answers` is where hosts share what verl composed."""
+    answers = answers or root / "answers"
+    answers.mkdir(exist_ok=True)
     python = root / "python"
     text = (FAKES / "python_without_verl.sh").read_text()
-    python.write_text(text.replace("@REAL_PYTHON@", sys.executable).replace("@FAKES@", str(FAKES)))
+    for word, meaning in (("REAL_PYTHON", sys.executable), ("FAKES", FAKES), ("ANSWERS", answers), ("ROOT", root)):
+        text = text.replace(f"@{word}@", str(meaning))
+    python.write_text(text)
     python.chmod(0o755)
     model = root / "models" / "acme" / "tiny"
     model.mkdir(parents=True)

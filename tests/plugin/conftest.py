@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +32,9 @@ class Host:
 @pytest.fixture
 def host(pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Host:
     root = tmp_path_factory.mktemp("host")
-    made = make_npu_host(root)
+    session = tmp_path_factory.getbasetemp()
+    # The directories of xdist's workers lie in that of the session.
+    made = make_npu_host(root, answers=(session.parent if "PYTEST_XDIST_WORKER" in os.environ else session) / "answers")
     for name in made.unset:
         monkeypatch.delenv(name, raising=False)
     for name, value in made.variables.items():
