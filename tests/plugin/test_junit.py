@@ -44,8 +44,9 @@ def suite_properties(xml: Path) -> dict[str, dict[str, str]]:
     """Return the properties by test, from the test suite, where xunit2 has them."""
     found: dict[str, dict[str, str]] = {}
     for node in ET.parse(xml).iterfind("testsuite/properties/property"):  # noqa: S314  # our own file
-        nodeid, _, name = node.attrib["name"].rpartition(":e2e_")
-        found.setdefault(nodeid, {})[name] = node.attrib["value"]
+        nodeid, of_case, name = node.attrib["name"].rpartition(":e2e_")
+        if of_case:
+            found.setdefault(nodeid, {})[name] = node.attrib["value"]
     return found
 
 
