@@ -22,7 +22,7 @@ faults: $(STAMP)
 	$(RUN) -m pytest tests/faults -v
 
 test: $(STAMP) check
-	$(RUN) -m pytest -n 2 --dist loadgroup tests/unit tests/plugin tests/system tests/docs
+	$(RUN) -m pytest -n 2 --dist loadfile tests/unit tests/plugin tests/system tests/docs
 
 check: $(STAMP)
 	$(VENV)/bin/ruff check .

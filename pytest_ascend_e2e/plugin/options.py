@@ -109,7 +109,8 @@ def _changes(text: str) -> Sequence[str]:
 
 def _program(text: str) -> str:
     path = Path(text).expanduser()
-    if not (path.is_file() and os.access(path, os.X_OK)):
+    # Of a place that is closed to this user `is_file` would raise.
+    if not (os.path.isfile(path) and os.access(path, os.X_OK)):  # noqa: PTH113  # as above
         raise ValueError(f"{text!r} cannot be used: expected the path of a Python interpreter")
     return str(path)
 

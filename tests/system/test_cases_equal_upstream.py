@@ -29,9 +29,6 @@ MOST_REASONS = 25
 SECTIONS = ("dropped", "configuration", "environment")
 TESTS = sorted(references())
 
-# All on one worker: what two workers both need, all the compositions, both would compose.
-pytestmark = pytest.mark.xdist_group("upstream")
-
 needs_verl = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("verl", "hydra")), reason="needs verl and hydra-core to compose with"
 )

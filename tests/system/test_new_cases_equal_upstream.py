@@ -18,14 +18,9 @@ from tests.fakes.upstream import draft_compositions, drafts, leaves, recipe_of, 
 
 TESTS = sorted(references())
 
-pytestmark = [
-    # With our own cases on one worker: all is composed there.
-    pytest.mark.xdist_group("upstream"),
-    pytest.mark.skipif(
-        any(importlib.util.find_spec(name) is None for name in ("verl", "hydra")),
-        reason="needs verl and hydra-core to compose with",
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("verl", "hydra")), reason="needs verl and hydra-core to compose with"
+)
 
 
 @pytest.mark.parametrize("test", TESTS)

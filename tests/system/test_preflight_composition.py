@@ -22,9 +22,6 @@ from pytest_ascend_e2e.recipe import DAPO, FSDP, FSDP2, GRPO, GSPO, PPO, Megatro
 from pytest_ascend_e2e.recipe.overrides import is_free
 from tests.fakes.bad_configurations import BAD_CONFIGURATIONS
 
-# One child composes for all of them.
-pytestmark = pytest.mark.xdist_group("composition")
-
 needs_verl = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("verl", "hydra")), reason="needs verl and hydra-core to compose with"
 )

@@ -48,7 +48,8 @@ def as_user(uid: int) -> list[str] | None:
     identity = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
     if os.getuid() != 0 or shutil.which("setpriv") is None:
         return None
-    done = subprocess.run([*identity, sys.executable, "-c", "import pytest"], check=False, capture_output=True)
+    program = "import os, pytest, sys; os.stat(sys.executable)"
+    done = subprocess.run([*identity, sys.executable, "-c", program], check=False, capture_output=True)
     return identity if done.returncode == 0 else None
 
 

@@ -13,9 +13,6 @@ import pytest
 from tests.fakes.logged_run import seeded
 from tests.fakes.run_directories import write_run
 
-# One pool of baselines is made for all of them.
-pytestmark = pytest.mark.xdist_group("fault bench")
-
 BENCH = Path(__file__).parent.parent.parent / "benchmarks" / "faults"
 MODULES = ("healthy", "upstream_rule", "injected", "judging", "recordings", "run")
 
