@@ -20,8 +20,10 @@ WRONG = {
 }
 
 
-@PLAIN_AND_XDIST
-@pytest.mark.parametrize("wrong", WRONG)
+# Every mistake plain; of the kinds that xdist could tell apart (an error of a hook, one of the decorator), one each with it.
+@pytest.mark.parametrize(
+    ("wrong", "workers"), [*((wrong, ()) for wrong in WRONG), ("misspelt", ("-n1",)), ("pytest-mark", ("-n1",))]
+)
 def test_a_wrong_marker_is_one_clear_line(host: Host, wrong: str, workers: tuple[str, ...]) -> None:
     mark, expected = WRONG[wrong]
     host.cases(f"{mark}\ndef test_case(run): pass\n")
