@@ -17,7 +17,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pytest_ascend_e2e.launch import simulation_env
+sys.path.insert(0, str(Path(__file__).parent.parent))  # a script finds only what lies beside it
+
+from pytest_ascend_e2e.launch import simulation_env  # as above
 from pytest_ascend_e2e.preflight import Plan
 from pytest_ascend_e2e.report import Suite
 from tests.fakes.upstream import ROOT, plans
