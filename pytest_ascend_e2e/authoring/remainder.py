@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import RecipeError
+from ..preflight import leaves
 from ..recipe import SFT, Inputs, Recipe, settings_of, to_overrides
 from ..recipe.keys import ACTOR, MODEL
 from ..recipe.overrides import is_free
-from .wanted import ABSENT, Wanted, leaves, value_of
+from .wanted import ABSENT, Wanted, value_of
 
 _MOST_KEYS = 3
 _VALIDATES_FIRST = "trainer.val_before_train"

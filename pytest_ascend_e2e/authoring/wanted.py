@@ -5,7 +5,7 @@ Must not know: recipes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,12 +77,3 @@ def value_of(config: Mapping[str, Any], key: str) -> Any:
             return ABSENT
         node = node[part]
     return node
-
-
-def leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the dotted keys of a configuration with their values; an empty mapping is a value."""
-    for key, value in node.items():
-        if isinstance(value, Mapping) and value:
-            yield from leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value

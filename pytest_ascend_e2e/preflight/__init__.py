@@ -6,7 +6,7 @@ from .composition import Composition, Request, compose_cases
 from .host import Host, HostFinding, cann_version, host_findings, version_in
 from .model_facts import ModelFacts, known_models
 from .model_rules import model_problems
-from .plan import Plan, judge
+from .plan import Plan, judge, leaves
 from .rules import all_rules, rules_table
 from .sizes import batch_problems
 
@@ -24,6 +24,7 @@ __all__ = [
     "host_findings",
     "judge",
     "known_models",
+    "leaves",
     "model_problems",
     "rules_table",
     "version_in",

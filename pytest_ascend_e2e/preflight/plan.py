@@ -129,7 +129,7 @@ def judge(
 
 
 def leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the keys and values of a nested configuration, dotted."""
+    """Yield the keys and values of a nested configuration, dotted; an empty mapping is a value."""
     for key, value in node.items():
         if isinstance(value, Mapping) and value:
             yield from leaves(value, f"{prefix}{key}.")

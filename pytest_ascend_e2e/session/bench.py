@@ -6,7 +6,6 @@ Must not know: pytest, or how anything is shown.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -23,17 +22,7 @@ from ..launch import Command, simulation_env, simulation_overrides
 from ..models import find_model, make_tiny
 from ..preflight import Plan, judge
 from ..recipe import SFT, Inputs, Recipe, to_environment
-from ..runners import (
-    DevicePool,
-    Lease,
-    LockDirectory,
-    Runner,
-    Slot,
-    Waiting,
-    find_devices,
-    occupied_devices,
-    simulated_slots,
-)
+from ..runners import Lease, Runner, Waiting
 from .baselines import find_baselines
 from .case import Case
 from .changes import changes_of
@@ -43,6 +32,7 @@ from .deadlines import wait_limit
 from .entry import entry_of
 from .host import findings_here, input_findings
 from .merging import merged
+from .pool import device_pool
 from .ready_data import ready_files
 from .run import Run
 from .run_ports import RunPorts, leased_ports
@@ -143,8 +133,8 @@ class Bench:
         return self._lease(case)
 
     def _lease(self, case: Case) -> Lease:
-        occupied = None if self.runner.simulated else functools.partial(occupied_devices, self.environ)
-        pool = DevicePool(slots=self._slots(), locks=LockDirectory(self.settings.lock_dir), occupied=occupied)
+        simulated = (self.host_devices or self.runner.devices) if self.runner.simulated else None
+        pool = device_pool(self.environ, self.settings.lock_dir, simulated=simulated)
         deadline = Deadline.after(wait_limit(case, self.settings), name="waiting for devices")
         return pool.lease(self.runner.devices, deadline=deadline, owner=case.name, tell=self.waiting)
 
@@ -243,8 +233,3 @@ class Bench:
         own = to_environment(recipe)
         places = [layer["PYTHONPATH"] for layer in (simulation, own, self.environ) if layer.get("PYTHONPATH")]
         return {**simulation, **own, **({"PYTHONPATH": os.pathsep.join(places)} if places else {})}
-
-    def _slots(self) -> tuple[Slot, ...]:
-        if self.runner.simulated:
-            return simulated_slots(self.host_devices or self.runner.devices)
-        return find_devices(self.environ).slots

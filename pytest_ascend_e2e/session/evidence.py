@@ -20,13 +20,11 @@ from ..errors import RecordError
 from ..launch import Redactor, RunDirectory
 from ..metrics import Metrics, bounded_lines
 from ..records import RunRecord
-from .existing import read_metrics
+from .existing import load_yaml, read_metrics
 
 _Read = TypeVar("_Read")
 # Of a line in a terminal; the log has it whole.
 LONGEST_TOLD = 200
-# The loader of libyaml, where PyYAML was built with it, reads a composed configuration in a tenth of the time.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LINES_AFTER_A_CAUSE = 25
 
 
@@ -111,7 +109,7 @@ def _excerpt(path: Path, cause: str, after: int) -> Excerpt:
 
 
 def _settings(path: Path, own: Callable[[str], str]) -> dict[str, str]:
-    data = yaml.load(path.read_text(encoding="utf-8"), _LOADER)  # noqa: S506  # either one is a safe loader
+    data = load_yaml(path)
     return {key: own(value) for key, value in _flat("", data)}
 
 

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from ..errors import RecordError
 from ..launch import RunDirectory
@@ -62,3 +65,13 @@ def read_metrics(directory: Path) -> Metrics:
         except OSError as error:
             raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
     raise RecordError(f"{files.path}: holds neither {files.metrics.name} nor {files.log.name}: expected the directory of a run")
+
+
+def load_yaml(path: Path) -> Any:
+    """Return what a YAML file holds; with libyaml, where there is one, in a tenth of the time.
+
+    Raises:
+        OSError: it cannot be read.
+        yaml.YAMLError: it is no YAML.
+    """
+    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe

@@ -17,7 +17,7 @@ from ..launch import RunDirectory
 from ..records import Asked, Check
 from ..verdict import Baseline
 from .asking import GROUPS, make_checks, plain_baselines
-from .existing import ExistingRun
+from .existing import ExistingRun, load_yaml
 
 # The groups that baselines decide, and the arguments that are no limit.
 _HELD = ("throughput", "baseline")
@@ -102,7 +102,7 @@ def configured(directory: Path) -> dict[str, Any]:
     """
     path = RunDirectory(directory).config
     try:
-        config: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506  # a safe loader, in C where there is one
+        config: Any = load_yaml(path)
         actor, data = config["actor_rollout_ref"]["actor"], config["data"]
         updates = -(-int(data["train_batch_size"]) // int(actor["ppo_mini_batch_size"])) * int(actor["ppo_epochs"])
         optim = actor["optim"]
@@ -118,6 +118,3 @@ def configured(directory: Path) -> dict[str, Any]:
         ) from error
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise RecordError(f"{path}: not a composed configuration of verl: {error!r}") from error
-
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

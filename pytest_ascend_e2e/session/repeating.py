@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import functools
 import re
 import secrets
 import shlex
@@ -35,13 +34,13 @@ from ..launch import (
     sweep_dead_sessions,
     with_changes,
 )
-from ..metrics import read_jsonl
 from ..records import Ending, RunRecord
-from ..runners import Catalogue, DevicePool, Lease, LockDirectory, find_devices, occupied_devices, simulated_slots
+from ..runners import Catalogue, Lease
 from .existing import ExistingRun
 from .judging import asked_again, judge_again
+from .pool import device_pool
 from .run_ports import RunPorts, leased_ports
-from .training import Observer, completed_record, progress_of
+from .training import Observer, completed_record, metrics_of, progress_of
 from .versions import image_of, versions
 
 STEPS_KEY = "trainer.total_training_steps"
@@ -94,7 +93,7 @@ class Repetition:
                 directory.make_device_logs()
             held = dataclasses.replace(lease, fds=(*lease.fds, *ports.fds))
             ended = self._supervise(command, directory, run_id, held, ray_home, observe)
-        metrics = read_jsonl(directory.metrics.read_bytes().splitlines(keepends=True) if directory.metrics.exists() else ())
+        metrics = metrics_of(directory)
         made = completed_record(draft, directory, metrics, ended)
         directory.write_record(made.to_json())
         again = ExistingRun(directory=path, record=made, metrics=metrics)
@@ -140,10 +139,8 @@ class Repetition:
 
     def _lease(self) -> Lease:
         record, runner = self.existing.record, self.catalogue.get(self.existing.record.runner)
-        slots = simulated_slots(runner.devices) if runner.simulated else find_devices(self.environ).slots
         deadline = Deadline.after(self.lease_timeout_s, name="waiting for devices")
-        occupied = None if runner.simulated else functools.partial(occupied_devices, self.environ)
-        pool = DevicePool(slots=slots, locks=LockDirectory(self.lock_dir), occupied=occupied)
+        pool = device_pool(self.environ, self.lock_dir, simulated=runner.devices if runner.simulated else None)
         return pool.lease(record.devices // record.nodes, deadline=deadline, owner=record.case)
 
     def _ports(self) -> AbstractContextManager[RunPorts]:

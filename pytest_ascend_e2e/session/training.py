@@ -125,7 +125,7 @@ class Training:
         supervisor = self._supervisor(command, directory, lease, observe)
 
         def finished(ended: Exit) -> Run:
-            metrics = read_jsonl(directory.metrics.read_bytes().splitlines(keepends=True) if directory.metrics.exists() else ())
+            metrics = metrics_of(directory)
             record = completed_record(draft, directory, metrics, ended)
             directory.write_record(record.to_json())
             return Run(recipe=self._recipe, record=record, metrics=metrics, directory=directory, baselines=baselines)
@@ -203,6 +203,11 @@ class Training:
         """Return what makes this training another than the case's: another runner, and what the session lays over its recipe."""
         name = self._runner.name
         return (*(() if name in self._case.runners else (f"runner={name}",)), *self._settings.told_changes)
+
+
+def metrics_of(directory: RunDirectory) -> Metrics:
+    """Return the metrics that a training wrote; none where it ended before its first step."""
+    return read_jsonl(directory.metrics.read_bytes().splitlines(keepends=True) if directory.metrics.exists() else ())
 
 
 def completed_record(draft: RunRecord, directory: RunDirectory, metrics: Metrics, ended: Exit) -> RunRecord:
