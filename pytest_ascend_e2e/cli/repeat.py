@@ -18,7 +18,7 @@ from ..errors import SettingsError
 from ..records import RunRecord
 from ..report import differences, failure_text, from_record, headline, number, progress_line, table
 from ..runners import DEFAULT_LOCK_DIR, load_catalogue
-from ..session import Repetition, changes_of, read_run, telling_lines
+from ..session import Repetition, changes_of, not_made_again, read_run, telling_lines
 
 _QUIET_EVERY_S = 30.0
 
@@ -29,7 +29,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "repeat",
         help="repeat a run from its directory",
         description="Repeat a run by its recorded arguments and environment, on leased devices, and judge it by the checks and "
-        "limits of its record. The case itself is not needed, and may have changed. The exit status is 1 if the repeat is red.",
+        "limits of its record. The case itself is not needed, and may have changed. The exit status is 1 if the repeat is red, "
+        "or the run was by what only its test can check.",
     )
     parser.add_argument("run", type=Path, metavar="RUN_DIR", help="directory of a run, also from a CI artifact")
     parser.add_argument(
@@ -74,7 +75,11 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     )
     after = repetition.run(_observer(before.record, repetition.steps or before.record.steps, stderr))
     stdout.writelines(f"{line}\n" for line in _lines(before.record, after.record))
-    return 0 if after.record.is_passed else 1
+    unmade = not_made_again(before)
+    stdout.writelines(f"not made again, which only its test can: {check.name}: {check.message}\n" for check in unmade)
+    # What made the run red there, and is not looked at here, is not mended by that.
+    is_red = not after.record.is_passed or any(check.is_failed for check in unmade)
+    return 1 if is_red else 0
 
 
 def _observer(record: RunRecord, steps: int, stderr: TextIO) -> Callable[[int, Mapping[str, float | None]], None]:

@@ -76,6 +76,19 @@ def test_a_red_run_is_red_again_and_says_why(host: Host, capsys: pytest.CaptureF
     assert "repeat: ascend-e2e repeat " in told
 
 
+def test_what_only_the_test_can_check_is_told_and_stays_red(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    path = host.cases(CASE.replace("FAULT", "") + "    assert run.metrics['critic/rewards/mean'].max() > 99\n")
+    host.run("--runner", "toy-2")
+    path.unlink()
+    (directory,) = (host.pytester.path / "runs").iterdir()
+
+    assert repeat(host, directory) == 1
+
+    record, _ = record_in(host.pytester.path / "again")
+    assert record.is_passed
+    assert "not made again, which only its test can: test.body: " in capsys.readouterr().out
+
+
 def test_a_run_is_repeated_with_changes(host: Host) -> None:
     directory = trained(host)
 
