@@ -2,7 +2,7 @@
 
     python benchmarks/report.py [--cases 50] [--steps 1000] [--directory /tmp] [--keep report.html]
 
-The metrics are those of recorded runs on simulated NPUs, all 94 of them, drawn at random and spread by noise. Needs Chromium
+The metrics are those of recorded steps of real verl, all of them, drawn at random and spread by noise. Needs Chromium
 (Debian: `apt-get install chromium`).
 """
 
@@ -26,7 +26,7 @@ from pytest_ascend_e2e.report.html import write_html  # noqa: E402
 from tests.fakes.browser import browser  # noqa: E402
 from tests.fakes.run_directories import CONFIG, SOUND  # noqa: E402
 
-RECORDED = ROOT / "benchmarks" / "faults" / "recorded" / "grpo_qwen3_gsm8k.jsonl"
+RECORDED = Path(__file__).with_name("recorded_steps.jsonl")
 ROUNDS = 5
 CHECKS = 24
 PAINT = """
