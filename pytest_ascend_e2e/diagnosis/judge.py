@@ -7,6 +7,7 @@ Memory is bounded: of each stretch of the log only its best finding is kept, wha
 from __future__ import annotations
 
 import dataclasses
+import re
 import signal as signals
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from .text import clean, shorten, split_lines
 
 _OURS = frozenset({Ending.DEADLINE, Ending.FATAL_LINE, Ending.INTERRUPTED})
 _SHELL_SIGNAL = 128
+_WARNING = re.compile(r"warning\b", re.IGNORECASE)
 _CRASHES = frozenset({"SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE"})
 
 
@@ -169,6 +171,8 @@ def _without_cause(log: _Log, *, ending: Ending | None, end_reason: str) -> Diag
             infra=False,
             advice=f"{_sentence(end_reason or 'A deadline passed')}; {seen}. {ADVICE[Kind.HANG]}",
         )
+    if ending is Ending.INTERRUPTED:
+        return Diagnosis(kind=Kind.UNKNOWN, line="", infra=False, advice="It was stopped from outside: the log shows no failure of it.")
     if log.progress.is_finished:
         return Diagnosis(
             kind=Kind.UNKNOWN, line="", infra=False, advice="The training reached its end; the log shows no failure of it."
@@ -195,6 +199,8 @@ def _signal_of(exit_status: int | None) -> str | None:
 def _is_complaint(text: str) -> bool:
     if text.startswith(("{", "(", "[", "'", '"')):
         return False  # a dump of settings or of samples
+    if _WARNING.search(text):
+        return False
     lowered = text.lower()
     return any(word in lowered for word in ("error", "fail", "fatal", "abort", "exception"))
 

@@ -5,8 +5,8 @@ Must not know: recipes, devices. What imports torch runs in a child process only
 
 from __future__ import annotations
 
-from .architectures import Architecture, architecture_of
+from .architectures import Architecture, architecture_of, tiny_sizes
 from .weights import find_model
 from .workshop import WARMUPS, Warmup, make_tiny
 
-__all__ = ["WARMUPS", "Architecture", "Warmup", "architecture_of", "find_model", "make_tiny"]
+__all__ = ["WARMUPS", "Architecture", "Warmup", "architecture_of", "find_model", "make_tiny", "tiny_sizes"]

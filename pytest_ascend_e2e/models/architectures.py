@@ -6,11 +6,23 @@ Must not know: where weights lie, or how a tiny model is made.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from ..errors import ModelError
 
 Architecture = Literal["qwen3", "qwen3_moe", "qwen3_vl"]
+
+# The sizes of the tiny language models, by their keys in config.json. vLLM's attention on a CPU takes no head below 32.
+_TINY = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "max_position_embeddings": 8192,
+}
+_TINY_EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
 
 _VARIANT = r"(-Base|-Instruct|-Thinking)?(-\d{4})?"
 _SIZE = r"\d+(\.\d+)?B"
@@ -45,3 +57,8 @@ def architecture_of(model_id: str) -> Architecture:
         f"model {model_id!r}: no tiny model of this architecture can be made{reason}. There are tiny models for {_KNOWN}; "
         "take one of these for the simulation, or run the case on an NPU runner"
     )
+
+
+def tiny_sizes(architecture: Architecture) -> Mapping[str, int]:
+    """Return the sizes of the tiny language model of this architecture, by their keys in `config.json`."""
+    return {**_TINY, **_TINY_EXPERTS} if architecture == "qwen3_moe" else dict(_TINY)

@@ -24,9 +24,9 @@ from transformers import (
 from typing_extensions import assert_never
 
 from . import tokens
-from .architectures import Architecture
+from .architectures import Architecture, tiny_sizes
 
-_HIDDEN = 64
+_HIDDEN = tiny_sizes("qwen3")["hidden_size"]
 _PATCH, _MERGE, _FRAMES = 16, 2, 2
 # One to four image tokens a figure: (side / (patch x merge)) squared. More would cost more than a network of this size can see.
 _PIXELS = {"shortest_edge": (_PATCH * _MERGE) ** 2, "longest_edge": (2 * _PATCH * _MERGE) ** 2}
@@ -37,10 +37,9 @@ def build_network(architecture: Architecture, tokenizer: PreTrainedTokenizerFast
     torch.manual_seed(seed)
     match architecture:
         case "qwen3":
-            network: PreTrainedModel = Qwen3ForCausalLM(Qwen3Config(**_text(tokenizer)))
+            network: PreTrainedModel = Qwen3ForCausalLM(Qwen3Config(**_text(tokenizer, architecture)))
         case "qwen3_moe":
-            experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": _HIDDEN, "norm_topk_prob": True}
-            network = Qwen3MoeForCausalLM(Qwen3MoeConfig(**_text(tokenizer), **experts))
+            network = Qwen3MoeForCausalLM(Qwen3MoeConfig(**_text(tokenizer, architecture), norm_topk_prob=True))
         case "qwen3_vl":
             network = Qwen3VLForConditionalGeneration(_vision_config(tokenizer))
         case _:
@@ -72,17 +71,11 @@ def write_processors(directory: Path) -> None:
     settings_path.write_text(json.dumps(settings, indent=1), encoding="utf-8")
 
 
-def _text(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
-    # vLLM's attention on a CPU takes no head below 32.
+def _text(tokenizer: PreTrainedTokenizerFast, architecture: Architecture) -> dict[str, Any]:
     return {
+        **tiny_sizes(architecture),
         "vocab_size": len(tokenizer),
-        "hidden_size": _HIDDEN,
         "intermediate_size": 4 * _HIDDEN,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 32,
-        "max_position_embeddings": 8192,
         "tie_word_embeddings": False,
         "eos_token_id": tokenizer.eos_token_id,
         "pad_token_id": tokenizer.pad_token_id,
@@ -106,7 +99,7 @@ def _vision_config(tokenizer: PreTrainedTokenizerFast) -> Qwen3VLConfig:
         "num_position_embeddings": 64,
     }
     return Qwen3VLConfig(
-        text_config={**_text(tokenizer), "rope_parameters": rope},
+        text_config={**_text(tokenizer, "qwen3_vl"), "rope_parameters": rope},
         vision_config=vision,
         image_token_id=tokenizer.convert_tokens_to_ids(tokens.IMAGE),
         video_token_id=tokenizer.convert_tokens_to_ids(tokens.VIDEO),

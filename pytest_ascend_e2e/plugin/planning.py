@@ -7,14 +7,12 @@ first case is judged. The plan of a case travels as text in its report, so that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NoReturn
 
 import pytest
 
 from ..errors import E2EError, PreflightError
 from ..history import History
-from ..preflight import Plan
 from ..recipe import SFT, Recipe
 from ..report import PlanRow, plan_table, plan_text
 from ..runners import Runner
@@ -37,9 +35,9 @@ def plan_case(item: pytest.Item, case: Case, recipe: Recipe | SFT, state: State)
     problems: list[str] = []
     layouts: list[str] = []
     for name in runners_of(case, state):
-        plan = _plan_on(name, item, case, recipe, state)
-        layouts.append(str(plan.layout))
-        problems += [f"{case.name} on {name}: {problem}" for problem in plan.problems]
+        row = _plan_on(name, item, case, recipe, state)
+        layouts.append(row.layout)
+        problems += [f"{case.name} on {name}: {problem}" for problem in row.problems]
     if problems:
         raise PreflightError(*problems)
     pytest.skip(f"planned, not trained: {'; '.join(layouts)}")
@@ -50,30 +48,37 @@ def runners_of(case: Case, state: State) -> Sequence[str]:
     return case.runners if state.runner is None else (state.runner.name,)
 
 
-def _plan_on(name: str, item: pytest.Item, case: Case, recipe: Recipe | SFT, state: State) -> Plan:
+def _plan_on(name: str, item: pytest.Item, case: Case, recipe: Recipe | SFT, state: State) -> PlanRow:
     """Judge a recipe on one runner and keep what a reader wants of it."""
     runner = case.share_of(state.catalogue.get(name))
     bench = _bench(runner, item, state)
-    plan, command = bench.plan(case, recipe)
-    if name == state.here:
-        plan = replace(plan, problems=(*plan.problems, *bench.input_problems(recipe)))
+    problems: Sequence[str]
+    try:
+        plan, command = bench.plan(case, recipe)
+    except PreflightError as error:  # it comes to no plan: this runner cannot train such a thing at all
+        plan, command, problems = None, None, error.problems
+    else:
+        problems = (*plan.problems, *(bench.input_problems(recipe) if name == state.here else ()))
+    layout = None if plan is None or plan.layout is None else str(plan.layout)
+    composed = False if plan is None else plan.composed
+    warnings = () if plan is None else plan.warnings
     text = plan_text(
         case.name,
         runner=name,
         devices=runner.devices,
         nodes=case.nodes,
-        layout=None if plan.layout is None else str(plan.layout),
-        problems=plan.problems,
-        warnings=plan.warnings,
-        composed=plan.composed,
-        argv=command.argv,
-        environment=command.env,
+        layout=layout,
+        problems=problems,
+        warnings=warnings,
+        composed=composed,
+        argv=() if command is None else command.argv,
+        environment={} if command is None else command.env,
     )
     item.user_properties.append((PLAN_PROPERTY, text))
     history = state.settings.history
     measured_s = None if history is None else History(history).typical_duration(case.name, name)
     off = item.stash.get(QUARANTINE_KEY, None)
-    verdict = "cannot work" if plan.problems else "can work"
+    verdict = "cannot work" if problems else "can work"
     row = PlanRow(
         case=case.name,
         runner=name,
@@ -81,14 +86,14 @@ def _plan_on(name: str, item: pytest.Item, case: Case, recipe: Recipe | SFT, sta
         nodes=case.nodes,
         hours=(measured_s or case.estimate_s or 0.0) / 3600,
         is_measured=measured_s is not None,
-        layout="-" if plan.layout is None else str(plan.layout),
+        layout="-" if layout is None else layout,
         verdict=verdict if off is None else f"{verdict}, off until {off.until.isoformat()}",
-        is_composed=plan.composed is not None,
-        problems=plan.problems,
-        warnings=plan.warnings,
+        is_composed=composed is not None,
+        problems=problems,
+        warnings=warnings,
     )
     item.user_properties.append((PLAN_ROW_PROPERTY, row.to_text()))
-    return plan
+    return row
 
 
 def _bench(runner: Runner, item: pytest.Item, state: State) -> Bench:

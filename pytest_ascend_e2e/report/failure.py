@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..deadline import format_duration
-from ..records import Check, RunRecord
+from ..records import Check, Ending, Kind, RunRecord
 from .tables import number, table
 
 # So many failed checks are told one by one; a reader of more has one cause to find, not twenty.
@@ -17,6 +17,11 @@ MOST_SHOWN = 5
 
 def headline(record: RunRecord) -> str:
     """Return the one line that says why a run is red; for a run that is not, the line that says so."""
+    if record.ending is Ending.INTERRUPTED:
+        # Whoever stopped it is the cause, whatever the log says of the stop.
+        seen = record.diagnosis
+        told = "" if seen is None or seen.kind is Kind.UNKNOWN else f"; its log tells of {seen.kind.value}: {seen.line}"
+        return f"training {record.end_reason}{told}"
     if not record.is_completed:
         cause = record.end_reason
         if record.diagnosis is not None:

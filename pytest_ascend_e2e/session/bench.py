@@ -17,9 +17,9 @@ import yaml
 
 from ..datasets import Difficulty, PreparedDataset, prepare
 from ..deadline import Deadline
-from ..errors import PreflightError
+from ..errors import ModelError, PreflightError
 from ..launch import Command, simulation_env, simulation_overrides
-from ..models import find_model, make_tiny
+from ..models import architecture_of, find_model, make_tiny, tiny_sizes
 from ..preflight import Plan, judge
 from ..recipe import SFT, Inputs, Recipe, to_environment
 from ..runners import Lease, Runner, Waiting
@@ -206,16 +206,19 @@ class Bench:
         `model` is the directory of the weights, whose configuration tells heads, layers and experts; None where it is not at hand.
 
         Raises:
-            PreflightError: the runner is a simulated one, and there is no simulation of this trainer.
+            PreflightError: the runner is a simulated one, and there is no simulation of this trainer or of this model.
         """
         if self.runner.simulated and isinstance(recipe, SFT):
-            raise PreflightError(
-                f"{case.name} cannot work on {self.runner.name}: supervised fine-tuning is not simulated; use a runner with NPUs"
-            )
-        facts = None if model is None else json.loads((model / "config.json").read_text(encoding="utf-8"))
-        if self.runner.simulated and model is None:
-            # The tiny model is not made yet, and what is published of the real one does not hold for it.
-            facts = {}
+            raise PreflightError(f"supervised fine-tuning is not simulated, and {self.runner.name} is; use a runner with NPUs")
+        facts: Mapping[str, object] | None = None
+        if model is not None:
+            facts = json.loads((model / "config.json").read_text(encoding="utf-8"))
+        elif self.runner.simulated:
+            # The tiny model is not made yet, but its sizes are known; what is published of the real one does not hold for it.
+            try:
+                facts = tiny_sizes(architecture_of(recipe.model))
+            except ModelError as error:
+                raise PreflightError(*error.problems) from error
         simulation = simulation_overrides(self.runner.devices) if self.runner.simulated else {}
         extra = merged(merged(simulation, overrides), changes_of(self.settings.changes))
         return judge(recipe, self.runner.devices, case.nodes, inputs=inputs, extra=extra, model_config=facts)

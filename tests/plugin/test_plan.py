@@ -182,3 +182,30 @@ def test_a_case_in_quarantine_is_off_until_its_day_and_red_after_it(host: Host, 
     assert ("and that day has passed: mend the case, or decide anew with its owner" in text) is is_over
     assert "Traceback" not in text
     assert not (host.pytester.path / "runs").exists()
+
+
+def test_a_model_that_cannot_be_simulated_is_a_case_that_cannot_work(host: Host) -> None:
+    host.cases("@npu_nightly(runner='sim-2', recipe=recipe(model='Qwen/Qwen3.5-2B'))\ndef test_hybrid(run): run.check_completed()\n")
+
+    result = host.run("--e2e-plan", "--runner", "sim-2")
+
+    text = result.stdout.str()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "problem: model 'Qwen/Qwen3.5-2B': no tiny model of this architecture can be made" in text
+    assert "1 planned, 1 cannot work" in text
+    assert "composition: not checked" not in text
+
+
+def test_the_sizes_of_a_tiny_model_are_judged_before_it_is_made(host: Host) -> None:
+    runners = host.root / "runners.yaml"
+    runners.write_text(f"{runners.read_text()}  sim-8: {{devices: 8, chip: simulated, dies_per_card: 1, memory_gb: 1, simulated: true}}\n")
+    host.cases(
+        "@npu_nightly(runner='sim-8', recipe=recipe(model='Qwen/Qwen3-0.6B', rollout=Vllm(tp=8, n=4)))\n"
+        "def test_more_ranks_than_heads(run): run.check_completed()\n"
+    )
+
+    result = host.run("--e2e-plan", "--runner", "sim-8")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "rollout.tp: 8 does not divide the 4 attention heads of the model; set 4 [R3]" in result.stdout.str()
+    assert not (host.root / "cache" / "models").exists()

@@ -74,10 +74,12 @@ def test_zero_rewards_do_not_explain_a_deadline() -> None:
 
 
 def test_a_stopped_session_is_no_failure_of_the_run() -> None:
-    found = diagnose([b"working\n"], signal="SIGTERM", ending=Ending.INTERRUPTED, end_reason="the session was asked to stop")
+    lines = [b"the probe failed, going on without\n", b"working\n"]
 
-    assert found.kind is Kind.UNKNOWN
-    assert found.advice.startswith("The session was asked to stop.")
+    found = diagnose(lines, signal="SIGTERM", ending=Ending.INTERRUPTED, end_reason="the session was asked to stop")
+
+    assert (found.kind, found.line) == (Kind.UNKNOWN, "")
+    assert found.advice == "It was stopped from outside: the log shows no failure of it."
 
 
 def test_an_empty_log_is_said_to_be_empty() -> None:
@@ -91,6 +93,13 @@ def test_the_last_complaint_is_shown_where_no_rule_knows_it() -> None:
     found = diagnose([b"the frobnicator failed to turn\n", b"bye\n"], exit_status=3)
 
     assert (found.kind, found.line) == (Kind.UNKNOWN, "the frobnicator failed to turn")
+
+
+def test_a_warning_is_no_complaint() -> None:
+    lines = [b"the frobnicator failed to turn\n", b"Warning: failed to set the affinity\n", b"UserWarning: an error may follow\n"]
+
+    assert diagnose(lines, exit_status=3).line == "the frobnicator failed to turn"
+    assert diagnose(lines[1:], exit_status=3).line == ""
 
 
 def test_binary_junk_does_not_hide_the_cause() -> None:

@@ -56,11 +56,13 @@ def test_healthy_runs_stay_quiet(bench: dict[str, Any]) -> None:
 
 def test_recorded_runs_stay_quiet_and_their_faults_are_caught(bench: dict[str, Any]) -> None:
     cases = bench["recordings"].read_recordings(bench["recordings"].RECORDED)
-    alarms = {case.case: dict(bench["run"].recorded_alarms(case)[0]) for case in cases}
+    alarms = {case.case: bench["run"].recorded_alarms(case) for case in cases}
     lines, missed = bench["run"].recorded_table(cases)
 
-    assert len(cases) == 3
-    assert alarms == {case.case: {} for case in cases}
+    # One run trained beside other work, its steps twice as long as those of its case; nothing else is told of it, or of any other.
+    slow = alarms.pop("test_gspo_qwen3_vl_geometry3k")
+    assert (set(slow[0]), slow[1]) == ({"baseline.timing_s/step"}, 1)
+    assert alarms == {"test_grpo_qwen3_gsm8k": ({}, 0), "test_gspo_qwen3_moe_gsm8k": ({}, 0)}
     assert missed == 0, "\n".join(lines)
 
 

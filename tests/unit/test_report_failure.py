@@ -33,6 +33,16 @@ BROKEN = replace(
 )
 
 
+def test_who_stopped_a_training_is_the_cause_and_not_what_its_log_holds() -> None:
+    told = "interrupted by KeyboardInterrupt: signal SIGTERM; last progress: step 15 of 20"
+    unknown = Diagnosis(kind=Kind.UNKNOWN, line="", infra=False, advice="It was stopped from outside: the log shows no failure of it.")
+    stopped = replace(BROKEN, ending=Ending.INTERRUPTED, end_reason=told, diagnosis=unknown)
+
+    assert failure_text(stopped).splitlines()[0] == f"training {told}"
+    with_cause = failure_text(replace(stopped, diagnosis=BROKEN.diagnosis)).splitlines()[0]
+    assert with_cause == f"training {told}; its log tells of host-oom: Task was killed"
+
+
 def test_one_failed_check_takes_ten_lines() -> None:
     text = failure_text(replace(SOUND, checks=(PASSED, failed("health.grad-norm"))))
 
