@@ -2,10 +2,10 @@
 
     python benchmarks/kills.py 100 --out /tmp/kills
 
-Each time a session trains the dense smoke case, and one process gets SIGKILL at a moment drawn from its first 75 seconds: the pytest
-session, the trainer, or one of the trainer's workers and daemons. Then there must be no process, lock, listening port, segment of
-shared memory or Ray directory left, and the record must say what happened. One line for each kill goes to `kills.jsonl`; a series
-that was interrupted goes on where it stopped. The exit status is 1 if anything was ever left.
+Each time a session trains the dense smoke case, and one process gets SIGKILL at a moment drawn from its first 75 seconds: the
+pytest session, the trainer, or one of the trainer's workers and daemons. Then there must be no process, lock, listening port,
+segment of shared memory or Ray directory left, and the record must say what happened. One line for each kill goes to
+`kills.jsonl`; a series that was interrupted goes on where it stopped. The exit status is 1 if anything was ever left.
 """
 
 from __future__ import annotations

@@ -172,7 +172,8 @@ def _without_cause(log: _Log, *, ending: Ending | None, end_reason: str) -> Diag
             advice=f"{_sentence(end_reason or 'A deadline passed')}; {seen}. {ADVICE[Kind.HANG]}",
         )
     if ending is Ending.INTERRUPTED:
-        return Diagnosis(kind=Kind.UNKNOWN, line="", infra=False, advice="It was stopped from outside: the log shows no failure of it.")
+        advice = "It was stopped from outside: the log shows no failure of it."
+        return Diagnosis(kind=Kind.UNKNOWN, line="", infra=False, advice=advice)
     if log.progress.is_finished:
         return Diagnosis(
             kind=Kind.UNKNOWN, line="", infra=False, advice="The training reached its end; the log shows no failure of it."

@@ -13,6 +13,8 @@ import pytest
 
 from ..errors import E2EError, PreflightError
 from ..history import History
+from ..launch import Command
+from ..preflight import Plan
 from ..recipe import SFT, Recipe
 from ..report import PlanRow, plan_table, plan_text
 from ..runners import Runner
@@ -52,13 +54,9 @@ def _plan_on(name: str, item: pytest.Item, case: Case, recipe: Recipe | SFT, sta
     """Judge a recipe on one runner and keep what a reader wants of it."""
     runner = case.share_of(state.catalogue.get(name))
     bench = _bench(runner, item, state)
-    problems: Sequence[str]
-    try:
-        plan, command = bench.plan(case, recipe)
-    except PreflightError as error:  # it comes to no plan: this runner cannot train such a thing at all
-        plan, command, problems = None, None, error.problems
-    else:
-        problems = (*plan.problems, *(bench.input_problems(recipe) if name == state.here else ()))
+    plan, command, problems = _judged(bench, case, recipe)
+    if plan is not None and name == state.here:
+        problems = (*problems, *bench.input_problems(recipe))
     layout = None if plan is None or plan.layout is None else str(plan.layout)
     composed = False if plan is None else plan.composed
     warnings = () if plan is None else plan.warnings
@@ -94,6 +92,15 @@ def _plan_on(name: str, item: pytest.Item, case: Case, recipe: Recipe | SFT, sta
     )
     item.user_properties.append((PLAN_ROW_PROPERTY, row.to_text()))
     return row
+
+
+def _judged(bench: Bench, case: Case, recipe: Recipe | SFT) -> tuple[Plan | None, Command | None, tuple[str, ...]]:
+    """Return plan, command and problems; it comes to no plan where the runner cannot train such a thing at all."""
+    try:
+        plan, command = bench.plan(case, recipe)
+    except PreflightError as error:
+        return None, None, error.problems
+    return plan, command, tuple(plan.problems)
 
 
 def _bench(runner: Runner, item: pytest.Item, state: State) -> Bench:

@@ -185,7 +185,8 @@ def test_a_case_in_quarantine_is_off_until_its_day_and_red_after_it(host: Host, 
 
 
 def test_a_model_that_cannot_be_simulated_is_a_case_that_cannot_work(host: Host) -> None:
-    host.cases("@npu_nightly(runner='sim-2', recipe=recipe(model='Qwen/Qwen3.5-2B'))\ndef test_hybrid(run): run.check_completed()\n")
+    recipe = "recipe(model='Qwen/Qwen3.5-2B')"
+    host.cases(f"@npu_nightly(runner='sim-2', recipe={recipe})\ndef test_hybrid(run): run.check_completed()\n")
 
     result = host.run("--e2e-plan", "--runner", "sim-2")
 
@@ -198,7 +199,8 @@ def test_a_model_that_cannot_be_simulated_is_a_case_that_cannot_work(host: Host)
 
 def test_the_sizes_of_a_tiny_model_are_judged_before_it_is_made(host: Host) -> None:
     runners = host.root / "runners.yaml"
-    runners.write_text(f"{runners.read_text()}  sim-8: {{devices: 8, chip: simulated, dies_per_card: 1, memory_gb: 1, simulated: true}}\n")
+    eight = "{devices: 8, chip: simulated, dies_per_card: 1, memory_gb: 1, simulated: true}"
+    runners.write_text(f"{runners.read_text()}  sim-8: {eight}\n")
     host.cases(
         "@npu_nightly(runner='sim-8', recipe=recipe(model='Qwen/Qwen3-0.6B', rollout=Vllm(tp=8, n=4)))\n"
         "def test_more_ranks_than_heads(run): run.check_completed()\n"

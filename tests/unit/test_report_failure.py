@@ -35,7 +35,7 @@ BROKEN = replace(
 
 def test_who_stopped_a_training_is_the_cause_and_not_what_its_log_holds() -> None:
     told = "interrupted by KeyboardInterrupt: signal SIGTERM; last progress: step 15 of 20"
-    unknown = Diagnosis(kind=Kind.UNKNOWN, line="", infra=False, advice="It was stopped from outside: the log shows no failure of it.")
+    unknown = Diagnosis(kind=Kind.UNKNOWN, line="", infra=False, advice="It was stopped from outside.")
     stopped = replace(BROKEN, ending=Ending.INTERRUPTED, end_reason=told, diagnosis=unknown)
 
     assert failure_text(stopped).splitlines()[0] == f"training {told}"
