@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import yaml
 
@@ -19,6 +19,7 @@ from ..diagnosis import Excerpt, excerpt
 from ..errors import RecordError
 from ..launch import Redactor, RunDirectory
 from ..metrics import Metrics, bounded_lines
+from ..preflight import leaves
 from ..records import RunRecord
 from .existing import load_yaml, read_metrics
 
@@ -110,7 +111,9 @@ def _excerpt(path: Path, cause: str, after: int) -> Excerpt:
 
 def _settings(path: Path, own: Callable[[str], str]) -> dict[str, str]:
     data = load_yaml(path)
-    return {key: own(value) for key, value in _flat("", data)}
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{path}: expected a mapping")  # noqa: TRY004  # one kind of error for a broken file
+    return {key: own(_text(value)) for key, value in leaves(data)}
 
 
 def _variables(path: Path, own: Callable[[str], str]) -> dict[str, str]:
@@ -121,12 +124,8 @@ def _variables(path: Path, own: Callable[[str], str]) -> dict[str, str]:
     return {str(name): own(str(value)) for name, value in variables.items()}
 
 
-def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping) and value:
-        for key, item in value.items():
-            yield from _flat(f"{prefix}.{key}" if prefix else str(key), item)
-    else:
-        yield prefix, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _own_names(run_id: str) -> Callable[[str], str]:
