@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     declare_markers(config)
     try:
         config.stash[STATE_KEY] = state = make_state(config, environment())
-        repeats = make_reruns(state.found["from"], state.found["take"], config=config, guard=state.guard, results=state.results)
+        repeats = make_reruns(state.found["from"], state.found["take"], guard=state.guard, results=state.results)
     except E2EError as error:
         raise pytest.UsageError(str(error)) from error
     signals.end_on_sigterm(config)

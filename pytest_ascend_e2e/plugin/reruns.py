@@ -74,7 +74,7 @@ class Reruns:
                 terminalreporter.write_line(f"  elsewhere than it ran: {', '.join(others)}", yellow=True)
 
 
-def make_reruns(place: Setting, take: Setting, *, config: pytest.Config, guard: Guard, results: Results) -> Reruns | None:
+def make_reruns(place: Setting, take: Setting, *, guard: Guard, results: Results) -> Reruns | None:
     """Return what is to be taken from an earlier session, None where no session is named.
 
     Raises:
@@ -85,7 +85,6 @@ def make_reruns(place: Setting, take: Setting, *, config: pytest.Config, guard: 
         if take.source != "default":
             raise SettingsError(f"{take.source}: {take.text!r} is to be taken from nowhere: give the earlier session by --e2e-from")
         return None
-    _refuse_lost_root(place, place.value, config)
     cases = reported_cases(place.value)
     unknown = [which for which in take.texts if which not in (FAILED, ALL) and not any(_is_taken(case, which) for case in cases)]
     if unknown:
@@ -97,24 +96,6 @@ def make_reruns(place: Setting, take: Setting, *, config: pytest.Config, guard: 
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items()) or "it has no case"
         raise SettingsError(f"{place.source}: nothing of {place.value} is to be repeated ({told}); --e2e-take all takes all")
     return Reruns(place.value, wanted, guard=guard, results=results)
-
-
-def _refuse_lost_root(place: Setting, path: Path, config: pytest.Config) -> None:
-    """Refuse a report elsewhere that stands as a word of its own.
-
-    pytest does not know our options yet when it looks for its root directory: it takes the path for a place of tests, and finds
-    another root and no ini file.
-
-    Raises:
-        SettingsError: the path has to be written in one word with its flag.
-    """
-    here = config.invocation_params.dir.resolve()
-    is_inside = path == here or here in path.parents
-    if place.option.flag in config.invocation_params.args and not is_inside:
-        raise SettingsError(
-            f"{place.option.flag} {path}: write {place.option.flag}={path}, as one word: pytest takes a path after a space for a "
-            "place of tests, and looks for its ini file there"
-        )
 
 
 def _is_taken(case: ReportedCase, which: str) -> bool:

@@ -21,7 +21,7 @@ from ..session import Compositions, Settings, runner_of_host
 from .guard import Guard
 from .options import OPTIONS, Setting, read_settings, settings_of
 from .results import Results
-from .rootdir import check_ini_file
+from .rootdir import refuse_lost_root
 
 STATE_KEY = pytest.StashKey["State"]()
 
@@ -71,7 +71,7 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
     Raises:
         E2EError: a setting, the catalogue or the runner cannot be used.
     """
-    check_ini_file(config, (option.flag for option in OPTIONS))
+    refuse_lost_root(config, (option.flag for option in OPTIONS))
     found = read_settings(config, environ)
     settings = settings_of(found, config.rootpath)
     catalogue = load_catalogue(settings.runners_file)

@@ -1,4 +1,4 @@
-"""pytest takes an option's value for a place of tests where it cannot know better, and loses its ini file."""
+"""pytest takes an option's value for a place of tests where it cannot know better, and loses its root and its ini file."""
 
 from __future__ import annotations
 
@@ -8,43 +8,45 @@ import pytest
 
 from tests.plugin.conftest import Host
 
-CASE = "@npu_nightly(runner='toy-2', recipe=recipe())\ndef test_fits(run): run.check_completed()\n"
+CASE = "@npu_nightly(runner='sim-2', recipe=recipe())\ndef test_fits(run): run.check_completed()\n"
 
 
-def test_a_value_that_costs_the_session_its_ini_file_is_refused(host: Host, tmp_path: Path) -> None:
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    path = tmp_path / "history.sqlite"
+    path.touch()
+    return path
+
+
+@pytest.mark.parametrize("has_ini", [True, False])
+def test_a_value_that_costs_the_session_its_root_is_refused(host: Host, history: Path, has_ini: bool) -> None:
     host.cases(CASE)
-    history = tmp_path / "history.sqlite"
-    history.touch()
+    if not has_ini:
+        (host.pytester.path / "tox.ini").unlink()
+    listed = ("--collect-only", "--runner", "sim-2")
 
-    apart = host.run("--e2e-plan", "--runner", "toy-2", "--e2e-history", str(history))
-    together = host.run("--e2e-plan", "--runner", "toy-2", f"--e2e-history={history}")
+    apart = host.run(*listed, "--e2e-history", str(history))
+    together = host.run(*listed, f"--e2e-history={history}")
 
     assert apart.ret == pytest.ExitCode.USAGE_ERROR
-    told = apart.stderr.str()
-    assert f"--e2e-history {history}: pytest takes a value that stands apart and exists for a place of tests" in told
-    assert f"did not find {host.pytester.path / 'tox.ini'}; write --e2e-history={history}" in told
+    assert f"--e2e-history {history}: write --e2e-history={history}, as one word" in apart.stderr.str()
     assert together.ret == pytest.ExitCode.OK
+    assert "<Function test_fits>" in together.stdout.str()
 
 
-def test_where_the_ini_file_is_found_a_value_may_stand_apart(host: Host, tmp_path: Path) -> None:
+def test_where_the_ini_file_is_found_a_value_may_stand_apart(host: Host, history: Path) -> None:
     path = host.cases(CASE)
-    history = tmp_path / "history.sqlite"
-    history.touch()
 
-    result = host.run(str(path), "--e2e-plan", "--runner", "toy-2", "--e2e-history", str(history))
-
-    assert result.ret == pytest.ExitCode.OK
-    assert "1 planned, 0 cannot work" in result.stdout.str()
-
-
-def test_a_project_without_an_ini_file_has_none_to_lose(host: Host, tmp_path: Path) -> None:
-    host.cases(CASE.replace("toy-2", "sim-2"))
-    (host.pytester.path / "tox.ini").unlink()
-    (host.pytester.path / "pyproject.toml").write_text("[project]\nname = 'some'\nversion = '1'\n")
-    history = tmp_path / "history.sqlite"
-    history.touch()
-
-    result = host.run("--collect-only", "--runner", "sim-2", "--e2e-history", str(history))
+    result = host.run(str(path), "--collect-only", "--runner", "sim-2", "--e2e-history", str(history))
 
     assert result.ret == pytest.ExitCode.OK
     assert "<Function test_fits>" in result.stdout.str()
+
+
+def test_a_path_inside_costs_nothing(host: Host) -> None:
+    host.cases(CASE)
+    (host.pytester.path / "runs").mkdir()
+
+    result = host.run("--collect-only", "--runner", "sim-2", "--e2e-run-root", "runs")
+
+    assert result.ret == pytest.ExitCode.OK
