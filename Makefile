@@ -3,7 +3,7 @@
 #   make test   the project's own tests
 # And:
 #   make docs   the documentation as a site, in build/site
-#   make faults each check on a real training made wrong on purpose, about a quarter of an hour
+#   make faults each check on a real training made wrong on purpose, about ten minutes
 # Both create the environment when it is missing or its package lists changed, and need no network after that.
 
 PYTHON ?= python3
