@@ -2,7 +2,7 @@
 
     python benchmarks/kills.py 100 --out /tmp/kills
 
-Each time a session trains the dense smoke case, and one process gets SIGKILL at a moment drawn from its first 75 seconds: the
+Each time a session trains the dense smoke case, and one process gets SIGKILL at a moment drawn from its first 65 seconds: the
 pytest session, the trainer, or one of the trainer's workers and daemons. Then there must be no process, lock, listening port,
 segment of shared memory or Ray directory left, and the record must say what happened. One line for each kill goes to
 `kills.jsonl`; a series that was interrupted goes on where it stopped. The exit status is 1 if anything was ever left.
@@ -34,7 +34,7 @@ from pytest_ascend_e2e.launch.shared_memory import mapped_segments
 ROOT = Path(__file__).parent.parent
 CASE = "tests/e2e_npu/test_smoke.py::test_grpo_qwen3_gsm8k"
 VICTIMS = ("session", "trainer", "worker")
-SPAN_S = 75.0
+SPAN_S = 65.0
 STEPS = 3
 # A session that lost a process of its training must notice by then, which is after the longest deadline of the case, 5 minutes of
 # silence: Ray waits as long for a worker that died before it had reported. Nothing may be left `CLEAN_S` after the session's end.
@@ -218,8 +218,8 @@ def kill_once(number: int, *, seed: int, out: Path, arguments: Sequence[str]) ->
     try:
         time.sleep(kill.drawn_s)
         wait_until(lambda: session.process.poll() is not None or session.victim(kill.kind, rng), NOTICE_S)
-        victim = session.victim(kill.kind, rng)
-        if session.process.poll() is not None or victim is None:
+        victim = None if session.process.poll() is not None else session.victim(kill.kind, rng)
+        if victim is None:
             return None
         traces = traces_of(session)
         kill.processes, kill.ports, kill.segments = len(traces.processes), len(traces.ports), len(traces.segments)
