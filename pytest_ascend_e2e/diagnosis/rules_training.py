@@ -47,7 +47,7 @@ RULES = (
         advice="Correct the size that the line names.",
         texts=(
             "is too large to fit in the bucket",
-            "update_weights_bucket_megabytes",
+            "please increase rollout.update_weights_bucket_megabytes",
             "only support equal chunk",
             "is larger than the maximum number of tokens that can be stored in kv cache",
             "larger than the available kv cache memory",

@@ -53,7 +53,7 @@ class Reruns:
         if missing:
             self._guard.problems.append(
                 f"{len(missing)} of {len(self._wanted)} case(s) of {self._origin} are not in this session: {_few(missing)}; "
-                "they were not collected, or left out by -k or -m (--e2e-take NAME narrows)"
+                "they were not collected (name their files on the command line), or left out by -k or -m (--e2e-take NAME narrows)"
             )
 
     @pytest.hookimpl(tryfirst=True)

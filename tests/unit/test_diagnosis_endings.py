@@ -95,6 +95,15 @@ def test_the_last_complaint_is_shown_where_no_rule_knows_it() -> None:
     assert (found.kind, found.line) == (Kind.UNKNOWN, "the frobnicator failed to turn")
 
 
+def test_a_printed_configuration_is_no_cause() -> None:
+    printed = [b"'checkpoint_engine': {'backend': 'naive',\n", b"'update_weights_bucket_megabytes': 2048},\n"]
+    error = [b"Traceback (most recent call last):\n", b"ValueError: num_samples should be a positive integer value\n"]
+
+    found = diagnose([*printed, *error], exit_status=1)
+
+    assert found.line == "ValueError: num_samples should be a positive integer value"
+
+
 def test_a_warning_is_no_complaint() -> None:
     lines = [b"the frobnicator failed to turn\n", b"Warning: failed to set the affinity\n", b"UserWarning: an error may follow\n"]
 
