@@ -16,8 +16,9 @@ class FlakeRate:
     """How many of `runs` runs failed (`failed`), and how many of these are flakes.
 
     A failure is a flake where another run of the same commit, versions, runner and layout passed: the inputs were the same, so the
-    failure says nothing of them. `infra` counts the failures of which the diagnosis says that the machine was at fault. A run that
-    somebody interrupted is neither a failure nor one of `runs`: it counts in `interrupted` only.
+    failure says nothing of them; of files that differ from the commit nobody knows. `infra` counts the failures of which the
+    diagnosis says that the machine was at fault. A run that somebody interrupted is neither a failure nor one of `runs`: it counts
+    in `interrupted` only.
     """
 
     runs: int
@@ -40,7 +41,8 @@ def flake_rate(records: Iterable[RunRecord]) -> FlakeRate:
         if record.was_interrupted:
             interrupted += 1
             continue
-        key = (record.commit, tuple(sorted(record.versions.items())), record.runner, record.layout, record.steps)
+        tree = (record.commit, record.run_id if record.is_dirty else "")
+        key = (*tree, tuple(sorted(record.versions.items())), record.runner, record.layout, record.steps)
         groups.setdefault(key, []).append(record)
     failed = [[record for record in group if not record.is_passed] for group in groups.values()]
     flaky = sum(len(bad) for group, bad in zip(groups.values(), failed, strict=True) if len(bad) < len(group))

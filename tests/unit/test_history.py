@@ -149,6 +149,14 @@ def test_a_failure_is_a_flake_only_where_the_same_inputs_also_passed() -> None:
     assert flake_rate([]).rate == 0
 
 
+def test_of_changed_files_nobody_knows_whether_they_were_the_same() -> None:
+    runs = [made(1), made(2, checks=(PASSED, RED))]
+    changed = [dataclasses.replace(run, is_dirty=True) for run in runs]
+
+    assert flake_rate(runs).flaky == 1
+    assert flake_rate(changed).flaky == flake_rate([runs[0], changed[1]]).flaky == 0
+
+
 def test_a_run_that_was_interrupted_is_neither_a_failure_nor_a_flake() -> None:
     stopped = made(2, ending=Ending.INTERRUPTED, exit_status=None, end_reason="interrupted by KeyboardInterrupt")
     body = made(3, checks=(Check(name=INTERRUPTED, verdict=Verdict.FAILED, message="the test was interrupted before its end"),))
