@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import RecordError
 from ..metrics import Metrics
+from ..recipe import GSPO
 from ..records import Asked, Check, RunRecord, Verdict
 from ..verdict import (
     Baseline,
@@ -87,8 +88,8 @@ def _logprob(record: RunRecord, metrics: Metrics, arguments: dict[str, Any]) -> 
     return check_logprob_consistency(metrics, limits=LogprobLimits.for_dtype(dtype_of(record.runner)), **arguments)
 
 
-def _health(_: RunRecord, metrics: Metrics, arguments: dict[str, Any]) -> tuple[Check, ...]:
-    return check_update_health(metrics, **arguments)
+def _health(record: RunRecord, metrics: Metrics, arguments: dict[str, Any]) -> tuple[Check, ...]:
+    return check_update_health(metrics, clips_sequences=record.algorithm == GSPO.name, **arguments)
 
 
 def _throughput(record: RunRecord, metrics: Metrics, arguments: dict[str, Any]) -> tuple[Check, ...]:

@@ -45,13 +45,15 @@ def check_update_health(  # noqa: PLR0913  # each limit is one claim a test may 
     clip_fraction_max: float | None = None,
     aborted_max: float = 0.0,
     cut_max: float | None = None,
+    clips_sequences: bool = False,
 ) -> tuple[Check, ...]:
     """Check that the updates of a run can have taught the policy something, and did not break it.
 
     The gradient is not zero at a step that has advantages, and nowhere `grad_norm_max` or a hundred times its median. The learning
     rate reaches `lr` (of a recipe without warm-up), or is above zero somewhere. The mean entropy of the last `window` steps is at
     least `entropy_min` and at most `entropy_max`, by default relative to the first steps. At no step are more than
-    `clip_fraction_max` of the tokens clipped, or more than `aborted_max` of the responses without a token. Responses that
+    `clip_fraction_max` of the tokens clipped (by default half of them, or, of a loss that `clips_sequences` as that of GSPO does,
+    fewer than all), or more than `aborted_max` of the responses without a token. Responses that
     `max_response_length` cuts are at most `cut_max` in the last `window` steps, and never all; their length does not collapse.
     """
     if window < 1:
@@ -61,7 +63,7 @@ def check_update_health(  # noqa: PLR0913  # each limit is one claim a test may 
         _gradient_size(metrics, grad_norm_max),
         _learning_rate(metrics, lr),
         *_entropy(metrics, window, entropy_min, entropy_max),
-        *_clipped(metrics, clip_fraction_max),
+        *_clipped(metrics, clip_fraction_max, clips_sequences=clips_sequences),
         *check_each_value(metrics, ABORTED, _aborted_limit(aborted_max), name="health.aborted"),
         *_cut(metrics, window, cut_max),
         _length(metrics, window),
@@ -159,15 +161,22 @@ def _entropy(metrics: Metrics, window: int, least: float | None, most: float | N
     )
 
 
-def _clipped(metrics: Metrics, most: float | None) -> tuple[Check, ...]:
+def _clipped(metrics: Metrics, most: float | None, *, clips_sequences: bool) -> tuple[Check, ...]:
     name = "health.clip-fraction"
     series = _updates(metrics, CLIPPED_TOKENS, name)
     if isinstance(series, Check):
         return (series,)
-    origin = "an update of which most tokens are clipped is not the one asked for; 0.15 is the highest published (GSPO, 2025)"
-    limit = Limit(comparison="<=", value=_CLIPPED_LIMIT, origin=origin)
     if most is not None:
         limit = Limit(comparison="<=", value=most, origin=GIVEN)
+    elif clips_sequences:
+        origin = (
+            "where every token is clipped no update is left; one update moves the ratio of a sequence out of its narrow range: "
+            "sound simulated runs of 2, 3 and 6 updates a step clip up to 0.50, 0.52 and 0.77"
+        )
+        limit = Limit(comparison="<", value=1.0, origin=origin)
+    else:
+        origin = "the ratio of a token leaves its range rarely: an update of which most tokens are clipped is not the one asked for"
+        limit = Limit(comparison="<=", value=_CLIPPED_LIMIT, origin=origin)
     return check_each_value(metrics, CLIPPED_TOKENS, limit, name=name, steps=series.steps)
 
 

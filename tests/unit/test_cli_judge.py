@@ -216,3 +216,10 @@ def test_a_directory_that_lacks_a_file_is_refused(tmp_path: Path, name: str, tex
 def test_a_limit_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckError):
         run(judged_run(tmp_path, 1), "--reward-min", "nan")
+
+
+@pytest.mark.parametrize(("algorithm", "status"), [("gspo", 0), ("grpo", 1)])
+def test_a_run_of_gspo_may_clip_most_of_its_tokens(tmp_path: Path, algorithm: str, status: int) -> None:
+    rows = {step: {**row, "actor/pg_clipfrac": 0.77} for step, row in logged_run(15, seed=1).items()}
+
+    assert run(judged_run(tmp_path, 1, rows=rows, algorithm=algorithm))[0] == status

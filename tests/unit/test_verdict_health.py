@@ -125,6 +125,14 @@ def test_updates_of_which_most_tokens_are_clipped_fail() -> None:
     assert failures(check_update_health(Metrics(logged_run(15)), clip_fraction_max=0.001))
 
 
+def test_a_loss_that_clips_sequences_may_clip_most_tokens_and_never_all() -> None:
+    sound, broken = (with_values("actor/pg_clipfrac", 0.58, 0.77, highest, 0.69) for highest in (0.83, 1.0))
+
+    assert not failures(check_update_health(sound, clips_sequences=True))
+    assert failures(check_update_health(broken, clips_sequences=True))["health.clip-fraction"].step == 3
+    assert failures(check_update_health(sound, clips_sequences=True, clip_fraction_max=0.8))
+
+
 def test_an_aborted_response_fails_unless_it_is_allowed() -> None:
     metrics = with_values("response/aborted_ratio", 0.0, 0.0, 0.02, 0.0)
 
