@@ -22,7 +22,7 @@ from .options import add_options, header_lines
 from .outcomes import clean_report
 from .planning import look_at_host, write_plans
 from .publishing import Publisher
-from .reruns import make_reruns
+from .reruns import Reruns
 from .state import STATE_KEY, environment, make_state, state_of, today
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ def pytest_configure(config: pytest.Config) -> None:
     declare_markers(config)
     try:
         config.stash[STATE_KEY] = state = make_state(config, environment())
-        repeats = make_reruns(state.found["from"], state.found["take"], guard=state.guard, results=state.results)
     except E2EError as error:
         raise pytest.UsageError(str(error)) from error
     signals.end_on_sigterm(config)
@@ -55,7 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     elif scheduling.CASES_DIR in worker:
         own = scheduling.Worker(Path(worker[scheduling.CASES_DIR]), worker["workerid"])
         config.pluginmanager.register(own, "ascend_e2e_worker")
-    if repeats is not None:  # after the controller: what it finds missing is in time for the closing check
+    if state.selection is not None:  # after the controller: what it finds missing is in time for the closing check
+        repeats = Reruns(state.selection, guard=state.guard, results=state.results, is_plan=state.is_plan)
         config.pluginmanager.register(repeats, "ascend_e2e_reruns")
 
 
@@ -67,6 +67,7 @@ def pytest_configure_node(node: WorkerController) -> None:
     node.workerinput["e2e_runner"] = state.runner.name if state.runner else ""
     node.workerinput["e2e_runner_origin"] = state.runner_origin
     node.workerinput["e2e_here"] = state.here
+    node.workerinput["e2e_selection"] = state.selection and state.selection.to_plain()
     node.workerinput["e2e_compositions"] = str(state.shared_directory())
 
 

@@ -1,7 +1,8 @@
 """The JUnit XML of a session: complete at every moment, and with the properties of a case where the family's schema has a place.
 
 pytest writes the file at the end of a session, so a session that is killed leaves none. Here pytest's own writer is asked again
-and again while tests end, on a copy that has what did not end yet as errors, and each file replaces the one before in one step.
+and again while tests end, on a copy that has what did not end yet as errors, and each file replaces the one before in one step. The
+first one replaces the file of an earlier session before anything is collected, and says that this has not ended.
 
 `junit_family=xunit1` has properties inside a test case: they stay with the report. The schema of `xunit2`, pytest's default,
 allows them only in the test suite (https://github.com/pytest-dev/pytest/issues/14315): there they are named `<nodeid>:<name>`.
@@ -26,7 +27,7 @@ import pytest
 # there (https://github.com/pytest-dev/pytest/issues/7767). tests/plugin/test_junit.py notices when this moves.
 from _pytest.junitxml import LogXML, xml_key
 
-from ..report import PREFIX, UNFINISHED
+from ..report import COLLECTION, PREFIX, UNFINISHED
 
 ATTACHMENT = "attachment"
 _BETWEEN_WRITES_S = 1.0
@@ -64,6 +65,12 @@ class Journal:
         told = _as_of_now(xml, {nodeid: nodeid in self._running for nodeid in sorted(set(collected) - set(finished))})
         _write(told)
         self._last_write = time.monotonic()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self) -> None:
+        """Write the first file, after pytest's writer has taken the time: an earlier session's must not pass for this one's."""
+        self._running.add(COLLECTION)
+        self.write([COLLECTION], [], at_once=True)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Remember what runs."""

@@ -1,35 +1,85 @@
 """Cases of an earlier session taken again: what `--e2e-from` reads, what of it is selected, and how each did then and now.
 
-The controller of xdist collects nothing itself; what it says of the selection it reads from the ids that its workers collected.
+The controller of xdist collects nothing itself; what it says of the selection it reads from the ids that its workers collected. It
+alone reads the report: by the time that a worker could, the session may have written its own in that place.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ..errors import SettingsError
-from ..report import ReportedCase, differences, matches, reported_cases
+from ..report import Outcome, ReportedCase, differences, matches, reported_cases
 from .guard import SHOWN, Guard
 from .options import Setting
 from .results import Results
 
 FAILED, ALL = "failed", "all"
 _LONGEST_MESSAGE = 160
+# The options that make a case another training.
+_CHANGES = ("steps", "set")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Selection:
+    """What is taken from an earlier session.
+
+    `files` hold its cases here, empty where they are not known: then all is collected. `changes` are the flags, with their values,
+    by which all of them were changed there. `unknown` counts the sessions that were killed before they knew their cases.
+    """
+
+    origin: str
+    wanted: Sequence[ReportedCase]
+    files: Sequence[str] = ()
+    changes: Sequence[tuple[str, str]] = ()
+    unknown: int = 0
+
+    def apply(self, config: pytest.Config, found: Mapping[str, Setting]) -> None:
+        """Collect the files of the cases, and change the cases as they were, as if both had been typed."""
+        if self.files:
+            config.args[:] = self.files
+        for name in _CHANGES:
+            option = found[name].option
+            values = [value for flag, value in self.changes if flag == option.flag]
+            if values:
+                setattr(config.option, option.ini, values if option.is_repeatable else values[0])
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return what a worker of xdist needs of it, as plain values."""
+        cases = [(list(case.address), case.is_module) for case in self.wanted]
+        return {"origin": self.origin, "cases": cases, "files": list(self.files), "changes": list(self.changes)}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Selection:
+        """Return it as far as a worker of xdist needs it."""
+        wanted = [
+            ReportedCase(address=tuple(address), outcome=Outcome.FAILED, message="", origin=plain["origin"], is_module=is_module)
+            for address, is_module in plain["cases"]
+        ]
+        changes = [(flag, value) for flag, value in plain["changes"]]
+        return cls(origin=plain["origin"], wanted=wanted, files=plain["files"], changes=changes)
 
 
 class Reruns:
     """The cases that are taken from an earlier session; a plugin of its own, registered where `--e2e-from` is given."""
 
-    def __init__(self, origin: Path, wanted: Sequence[ReportedCase], *, guard: Guard, results: Results) -> None:
-        self._origin = origin
-        self._wanted = wanted
+    def __init__(self, selection: Selection, *, guard: Guard, results: Results, is_plan: bool) -> None:
+        self._origin = selection.origin
+        self._wanted = selection.wanted
+        self._changes = selection.changes
+        self._unknown = selection.unknown
         self._guard = guard
         self._results = results
+        self._is_plan = is_plan
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -40,13 +90,17 @@ class Reruns:
         if left_out:
             config.hook.pytest_deselected(items=left_out)
 
-    def pytest_report_header(self) -> str:
+    def pytest_report_header(self) -> list[str]:
         """Say what is taken from where."""
-        return f"repeats: {len(self._wanted)} case(s) of {self._origin}"
+        changes = shlex.join(word for change in self._changes for word in change)
+        lines = [f"repeats: {len(self._wanted)} case(s) of {self._origin}{f', with {changes} as there' if changes else ''}"]
+        if self._unknown:
+            lines.append(f"not known: the cases of {self._unknown} session(s) of it, killed before they had collected")
+        return lines
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Turn a session red in which a case that it was to repeat is missing."""
+        """Turn a session red in which a case that it was to repeat is missing or did not run."""
         found = matches(self._wanted, self._guard.collected)
         addresses = {case.address for case in found.values()}
         missing = [str(case) for case in self._wanted if case.address not in addresses]
@@ -55,6 +109,17 @@ class Reruns:
                 f"{len(missing)} of {len(self._wanted)} case(s) of {self._origin} are not in this session: {_few(missing)}; "
                 "they were not collected (name their files on the command line), or left out by -k or -m (--e2e-take NAME narrows)"
             )
+        if not self._is_plan:
+            self._guard.problems += self._skipped()
+
+    def _skipped(self) -> list[str]:
+        """Return a problem for each case that ran there and was skipped here."""
+        results = self._results.found
+        return [
+            f"{nodeid}: {before.outcome.value} there, and did not run here: {results[nodeid].message}"
+            for nodeid, before in matches(self._wanted, results).items()
+            if results[nodeid].outcome is Outcome.SKIPPED and before.outcome is not Outcome.SKIPPED
+        ]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -74,18 +139,20 @@ class Reruns:
                 terminalreporter.write_line(f"  elsewhere than it ran: {', '.join(others)}", yellow=True)
 
 
-def make_reruns(place: Setting, take: Setting, *, guard: Guard, results: Results) -> Reruns | None:
+def select(config: pytest.Config, found: Mapping[str, Setting]) -> Selection | None:
     """Return what is to be taken from an earlier session, None where no session is named.
 
     Raises:
         ReportError: the report cannot be read.
         SettingsError: nothing of it is to be taken, or it has no case of a name that is asked for.
     """
+    place, take = found["from"], found["take"]
     if not isinstance(place.value, Path):
         if take.source != "default":
             raise SettingsError(f"{take.source}: {take.text!r} is to be taken from nowhere: give the earlier session by --e2e-from")
         return None
-    cases = reported_cases(place.value)
+    reported = reported_cases(place.value)
+    cases = [case for case in reported if not case.is_collection]
     unknown = [which for which in take.texts if which not in (FAILED, ALL) and not any(_is_taken(case, which) for case in cases)]
     if unknown:
         known = _few(sorted({case.name for case in cases}))
@@ -93,9 +160,35 @@ def make_reruns(place: Setting, take: Setting, *, guard: Guard, results: Results
     wanted = [case for case in cases if any(_is_taken(case, which) for which in take.texts)]
     if not wanted:
         counts = Counter(case.outcome.value for case in cases)
-        told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items()) or "it has no case"
+        none = "it has no case" if cases == reported else "its session was killed before it had collected a case"
+        told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items()) or none
         raise SettingsError(f"{place.source}: nothing of {place.value} is to be repeated ({told}); --e2e-take all takes all")
-    return Reruns(place.value, wanted, guard=guard, results=results)
+    is_open = not config.getoption("file_or_dir")
+    is_as_there = all(found[name].source == "default" for name in _CHANGES)
+    return Selection(
+        origin=str(place.value),
+        wanted=wanted,
+        files=_files(wanted, config.rootpath) if is_open else (),
+        changes=_changes(wanted, [found[name].option.flag for name in _CHANGES]) if is_as_there else (),
+        unknown=len(reported) - len(cases),
+    )
+
+
+def _files(wanted: Sequence[ReportedCase], root: Path) -> Sequence[str]:
+    """Return the files of the cases as their session named them from its root, none if one of them is not there."""
+    files = []
+    for case in wanted:
+        ends = [len(case.address)] if case.is_module else range(1, len(case.address))
+        paths = (root.joinpath(*case.address[:end]).with_suffix(".py") for end in ends)
+        files.append(next((str(path) for path in paths if path.is_file()), ""))
+    return list(dict.fromkeys(files)) if all(files) else ()
+
+
+def _changes(wanted: Sequence[ReportedCase], flags: Sequence[str]) -> Sequence[tuple[str, str]]:
+    """Return what all of the cases were changed by, as their repeat commands tell; nothing where they were changed differently."""
+    commands = [shlex.split(case.properties["repeat"]) for case in wanted if "repeat" in case.properties]
+    changes = [tuple(pair for pair in pairwise(words) if pair[0] in flags) for words in commands if words[:1] == ["pytest"]]
+    return changes[0] if len(set(changes)) == 1 else ()
 
 
 def _is_taken(case: ReportedCase, which: str) -> bool:

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from ..runners import Catalogue, Runner, find_devices, load_catalogue, pick_runn
 from ..session import Compositions, Settings, runner_of_host
 from .guard import Guard
 from .options import OPTIONS, Setting, read_settings, settings_of
+from .reruns import Selection, select
 from .results import Results
 from .rootdir import refuse_lost_root
 
@@ -34,6 +36,7 @@ class State:
 
     `runner` is None in plan mode without an asked-for runner, where each case is judged on its own; `runner_origin` says how it was
     chosen. `is_suite_composed` tells whether the configurations of all cases were composed together, which plan mode does once.
+    `selection` is what the session repeats of an earlier one.
     `here` is the name of the runner that this host is, in plan mode, empty where it is none: it need not be the one planned for.
     """
 
@@ -45,6 +48,7 @@ class State:
     is_plan: bool
     here: str
     compositions: Compositions
+    selection: Selection | None = None
     is_confirm: bool = False
     is_elsewhere: bool = False
     is_keep: bool = False
@@ -72,10 +76,14 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
         E2EError: a setting, the catalogue or the runner cannot be used.
     """
     refuse_lost_root(config, (option.flag for option in OPTIONS))
+    worker = getattr(config, "workerinput", None)
     found = read_settings(config, environ)
+    selection = select(config, found) if worker is None else _selection_of(worker)
+    if selection is not None:
+        selection.apply(config, found)
+        found = read_settings(config, environ)
     settings = settings_of(found, config.rootpath)
     catalogue = load_catalogue(settings.runners_file)
-    worker = getattr(config, "workerinput", None)
     is_plan = bool(config.getoption("e2e_plan"))
     is_elsewhere = bool(config.getoption("e2e_elsewhere"))
     if is_elsewhere and settings.runner is None:
@@ -103,6 +111,7 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
         is_plan=is_plan,
         here=_here(catalogue, environ, worker) if is_plan else "",
         compositions=Compositions(settings.python, shared=shared),
+        selection=selection,
         is_confirm=bool(config.getoption("e2e_confirm")),
         is_elsewhere=is_elsewhere,
         is_keep=bool(config.getoption("e2e_keep")),
@@ -119,6 +128,11 @@ def _from_devices(catalogue: Catalogue, environ: Mapping[str, str]) -> tuple[Run
             f"{devices.reason}: this host has NPUs, so nothing is simulated unasked; --runner {DEFAULT_SIMULATION} asks for it"
         )
     return pick_runner(catalogue, devices), f"found {len(devices.devices)} NPUs"
+
+
+def _selection_of(worker: Mapping[str, Any]) -> Selection | None:
+    plain = worker["e2e_selection"]
+    return None if plain is None else Selection.from_plain(plain)
 
 
 def _here(catalogue: Catalogue, environ: Mapping[str, str], worker: Mapping[str, str] | None) -> str:

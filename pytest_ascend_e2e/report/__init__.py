@@ -9,7 +9,7 @@ from .annotations import annotation
 from .existing import found_records, junit_files, reported_cases
 from .failure import checks_table, failure_text, headline, retried_line
 from .history import history_text
-from .junit import PREFIX, UNFINISHED, Property, properties
+from .junit import COLLECTION, PREFIX, UNFINISHED, Property, properties
 from .markdown import plan_markdown, summary_markdown
 from .merging import Merged, merge_junit
 from .plan import PlanRow, device_hours, plan_table, plan_text
@@ -19,6 +19,7 @@ from .suite import Suite
 from .tables import number, table
 
 __all__ = [
+    "COLLECTION",
     "PREFIX",
     "UNFINISHED",
     "Merged",

@@ -10,6 +10,8 @@ from ..records import RunRecord
 PREFIX = "e2e_"
 # The message of the error that stands for a test whose end nobody saw.
 UNFINISHED = "unfinished"
+# What such an error stands for while nobody knows the tests yet; no module has a hyphen in its name.
+COLLECTION = "pytest-collection"
 
 Property = tuple[str, str | int | float]
 

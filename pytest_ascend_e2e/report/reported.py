@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 from ..errors import ReportError
 from ..records import RunRecord
 from .failure import headline
-from .junit import PREFIX, UNFINISHED, properties
+from .junit import COLLECTION, PREFIX, UNFINISHED, properties
 
 
 class Outcome(enum.Enum):
@@ -52,6 +52,11 @@ class ReportedCase:
     def name(self) -> str:
         """Return the test's own name."""
         return self.address[-1]
+
+    @property
+    def is_collection(self) -> bool:
+        """Tell whether it stands for the collection of a session that was killed before it knew its tests."""
+        return self.address == (COLLECTION,)
 
     def __str__(self) -> str:
         return ".".join(self.address)

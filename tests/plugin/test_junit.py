@@ -129,14 +129,17 @@ def outcomes(xml: Path) -> dict[str, str]:
 
 
 def killed_session(host: Host, xml: Path, *workers: str, when: int) -> None:
-    """Start a session of twelve cases in a process of its own, and kill it once `when` of them have an outcome."""
+    """Start a session of twelve cases in a process of its own, and kill it once they are collected and `when` have an outcome."""
     host.cases(TWELVE)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--runner", "toy-2", f"--junitxml={xml}", *workers]
     log = host.root / "session.log"
     with log.open("w") as out:
         session = subprocess.Popen(command, cwd=host.pytester.path, stdout=out, stderr=out, start_new_session=True)
     until = time.monotonic() + 120
-    while not xml.is_file() or len([outcome for outcome in outcomes(xml).values() if outcome != "unfinished"]) < when:
+    while (
+        len(found := outcomes(xml) if xml.is_file() else {}) < 12
+        or sum(outcome != "unfinished" for outcome in found.values()) < when
+    ):
         assert session.poll() is None, log.read_text()
         assert time.monotonic() < until, log.read_text()
         time.sleep(0.02)
@@ -157,6 +160,17 @@ def test_a_session_that_is_killed_leaves_a_whole_file(host: Host, workers: tuple
     assert len(ended) >= when
     assert all("checks failed" in outcome or outcome == "passed" for outcome in ended)
     assert "unfinished" in found.values()
+
+
+@PLAIN_AND_XDIST
+def test_a_session_that_is_killed_while_it_collects_leaves_no_file_of_an_earlier_one(host: Host, workers: tuple[str, ...]) -> None:
+    xml = write(host)
+    host.pytester.makepyfile(test_endless="import os, signal\nos.killpg(os.getpgid(0), signal.SIGKILL)")
+
+    command = [sys.executable, "-m", "pytest", "--runner", "toy-2", f"--junitxml={xml}", *workers]
+    assert subprocess.run(command, cwd=host.pytester.path, start_new_session=True, check=False).returncode == -signal.SIGKILL
+
+    assert outcomes(xml) == {"pytest-collection": "unfinished"}
 
 
 def test_a_session_that_ends_leaves_one_file_and_nothing_unfinished(host: Host) -> None:

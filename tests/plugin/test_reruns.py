@@ -99,6 +99,7 @@ def test_a_case_that_is_gone_makes_the_session_red(host: Host, workers: tuple[st
         (("--e2e-elsewhere",), "--e2e-elsewhere needs to know where: give a runner by --runner"),
         (("--e2e-from", "empty"), "empty: holds neither a JUnit file nor the record of a run"),
         (("--e2e-from", "green.xml"), "nothing of * is to be repeated (1 passed); --e2e-take all takes all"),
+        (("--e2e-from", "killed.xml"), "nothing of * is to be repeated (its session was killed before it had collected a case)"),
         (("--e2e-from", "green.xml", "--e2e-take", "test_b"), "--e2e-take: 'test_b' is no case of *green.xml; it has test_a"),
     ],
 )
@@ -107,6 +108,10 @@ def test_what_cannot_be_taken_is_told_before_anything_runs(host: Host, arguments
     host.pytester.mkdir("empty")
     (host.pytester.path / "green.xml").write_text(
         '<testsuites><testsuite><testcase classname="x" name="test_a"/></testsuite></testsuites>'
+    )
+    (host.pytester.path / "killed.xml").write_text(
+        '<testsuites><testsuite><testcase classname="" name="pytest-collection"><error message="unfinished"/></testcase>'
+        "</testsuite></testsuites>"
     )
 
     result = host.run(*arguments)
@@ -159,3 +164,58 @@ def test_a_case_of_another_runner_is_repeated_where_it_is_asked_for_and_says_so(
     assert told["changed"] == ["runner=toy-2"]
     assert told["rerun_command"].endswith("--runner toy-2 --e2e-history history.db --e2e-elsewhere")
     assert not (host.pytester.path / "history.db").exists()
+
+
+@PLAIN_AND_XDIST
+def test_without_paths_the_files_of_the_cases_are_collected_and_no_others(host: Host, workers: tuple[str, ...]) -> None:
+    # The report may lie where this session writes its own.
+    host.pytester.makeini(f"{host.pytester.path.joinpath('tox.ini').read_text()}\ntestpaths = elsewhere\n")
+    host.pytester.mkdir("elsewhere").joinpath("test_broken.py").write_text("import nothing_of_this_name\n")
+    host.cases(CASES)
+    host.run("--runner", "toy-2", "--junitxml=junit.xml", "test_cases.py").assert_outcomes(passed=1, failed=1, skipped=1)
+
+    result = host.run("--runner", "toy-2", "--junitxml=junit.xml", "--e2e-from=junit.xml", *workers)
+
+    result.assert_outcomes(failed=1, deselected=0 if workers else 2)
+
+
+@PLAIN_AND_XDIST
+def test_a_case_is_repeated_as_it_was_changed(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases(TRAINED)
+    change = "actor_rollout_ref.actor.optim.lr=1.0e-5"
+    host.run("--runner", "toy-2", "--junitxml=junit.xml", "--e2e-steps", "3", "--e2e-set", change)
+
+    result = host.run("--runner", "toy-2", "--e2e-from=junit.xml", *workers)
+
+    result.assert_outcomes(failed=1, deselected=0 if workers else 2)
+    result.stdout.fnmatch_lines(
+        [
+            f"repeats: 1 case(s) of */junit.xml, with --e2e-steps 3 --e2e-set {change} as there",
+            f"repeat: pytest test_cases.py::test_red --runner toy-2 --e2e-steps 3 --e2e-set {change}",
+            "test_cases.py::test_red: failed there, failed here",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*elsewhere than it ran*")
+
+
+def test_changes_of_this_session_are_told_apart_from_those_there(host: Host) -> None:
+    host.cases(TRAINED)
+    host.run("--runner", "toy-2", "--junitxml=junit.xml", "--e2e-steps", "3")
+
+    result = host.run("--runner", "toy-2", "--e2e-from=junit.xml", "--e2e-steps", "4")
+
+    result.stdout.fnmatch_lines(["  elsewhere than it ran: changed steps=3 -> steps=4"])
+
+
+@PLAIN_AND_XDIST
+def test_a_case_that_ran_there_and_is_skipped_here_makes_the_session_red(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases(CASES)
+    xml = host.root / "junit.xml"
+    host.run("--runner", "toy-4", f"--junitxml={xml}").assert_outcomes(passed=1, failed=1, errors=1)  # this host has no four
+
+    result = host.run("--runner", "toy-2", f"--e2e-from={xml}", "--e2e-take", "test_elsewhere", *workers)
+
+    result.assert_outcomes(skipped=1, deselected=0 if workers else 2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*test_cases.py::test_elsewhere: error there, and did not run here: needs toy-4 (4 devices); *"])
+    host.run(f"--e2e-from={xml}", "--e2e-take", "test_elsewhere", "--e2e-plan").stdout.no_fnmatch_line("*did not run here*")

@@ -103,6 +103,16 @@ def test_a_case_that_two_jobs_ran_is_a_problem() -> None:
     assert [case.outcome for case in found.cases] == [Outcome.PASSED, Outcome.FAILED]
 
 
+def test_jobs_that_were_killed_before_they_knew_their_cases_are_red_each_and_are_no_case_of_two_jobs() -> None:
+    killed = (
+        '<testcase classname="" name="pytest-collection" time="0.000"><error message="unfinished">was running</error></testcase>'
+    )
+    found = merged(junit(killed), junit(killed), names=("test_one",))
+
+    assert found.problems == ("tests.test_a.test_one: not reported: no job reported it",)
+    assert found.is_red
+
+
 def test_the_command_writes_file_and_summary_and_is_red(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
