@@ -19,10 +19,16 @@ SCHEMA = 1
 
 
 class Verdict(enum.Enum):
-    """What a check says."""
+    """What a check says.
+
+    Of a run with too few steps to tell, `UNDECIDED` is what the test asked for, and makes it red as a failure does; `NOT_MADE` is
+    what it did not ask for.
+    """
 
     PASSED = "passed"
     FAILED = "failed"
+    UNDECIDED = "undecided"
+    NOT_MADE = "not made"
 
 
 class Ending(enum.Enum):
@@ -96,7 +102,7 @@ class Check:
     @property
     def is_failed(self) -> bool:
         """Tell whether this check makes its test red."""
-        return self.verdict is Verdict.FAILED
+        return self.verdict in (Verdict.FAILED, Verdict.UNDECIDED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -208,7 +214,13 @@ class RunRecord:
     @property
     def is_passed(self) -> bool:
         """Tell whether the process completed and no check failed."""
-        return self.is_completed and not any(check.is_failed for check in self.checks)
+        return self.is_completed and not self.failed_checks
+
+    @property
+    def failed_checks(self) -> Sequence[Check]:
+        """Return the checks that make the run red, those that could not be decided last: a broken limit says more."""
+        failed = [check for check in self.checks if check.is_failed]
+        return sorted(failed, key=lambda check: check.verdict is Verdict.UNDECIDED)
 
     @property
     def was_interrupted(self) -> bool:

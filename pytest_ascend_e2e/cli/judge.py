@@ -103,6 +103,7 @@ def _baselines(args: argparse.Namespace, record: RunRecord) -> dict[str, Baselin
 def _lines(existing: ExistingRun, record: RunRecord, *, is_all: bool) -> Iterator[str]:
     before = "passed" if existing.record.is_passed else "failed" if existing.record.checks else "not judged"
     yield f"{record.run_id}: {'passed' if record.is_passed else 'failed'} (was: {before}); {headline(record)}"
-    shown = [check for check in record.checks if is_all or check.is_failed or "stale" in check.message]
+    stale = [check for check in record.checks if not check.is_failed and "stale" in check.message]
+    shown = record.checks if is_all else [*record.failed_checks, *stale]
     if shown:
         yield from checks_table(shown)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from traceback import walk_tb
+
 import pytest
 
 from ..errors import E2EError, HistoryError
 from ..history import History
 from ..recipe import Recipe
-from ..records import BODY, INTERRUPTED, RunRecord
+from ..records import BODY, INTERRUPTED, Ending, RunRecord
 from ..report import failure_text, properties, retried_line
 from ..session import Run, confirmation, telling_lines, with_another_seed
 from .fixtures import RUNS_KEY, TRAINER_KEY
@@ -21,7 +23,8 @@ from .state import state_of
 def conclude(item: pytest.Item, error: BaseException | None) -> None:
     """Write the records and properties of the test's runs and keep them in the history; raise with the whole report if one is red.
 
-    `error` is what ended the body. It stays the outcome then, and the report of the runs stands beside it.
+    `error` is what ended the body. It stays the outcome then, and the report of the runs stands beside it; but where a training
+    broke off, that is the outcome, and the body a consequence.
 
     Raises:
         CaseFailed: a training failed, a check failed, a run was judged by nothing, or it could not be kept.
@@ -39,6 +42,8 @@ def conclude(item: pytest.Item, error: BaseException | None) -> None:
         return
     if error is None:
         raise CaseFailed("\n\n".join((*texts, *problems)))
+    if isinstance(error, Exception) and any(_is_broken_off(record) for record in records):
+        raise CaseFailed("\n\n".join((*texts, _of_body(item, error), *problems))) from error
     item.add_report_section("call", "training", "\n\n".join((*texts, *problems)))
 
 
@@ -66,9 +71,23 @@ def _judged(item: pytest.Item, error: BaseException | None, records: list[RunRec
 def _concluded(run: Run, error: BaseException | None) -> RunRecord:
     if error is None:
         return run.conclude(is_body_passed=True)
+    return run.conclude(is_body_passed=False, failure=_told(error), is_interrupted=isinstance(error, _INTERRUPTIONS))
+
+
+def _is_broken_off(record: RunRecord) -> bool:
+    return not (record.is_completed or record.retried_as or record.ending is Ending.INTERRUPTED)
+
+
+def _of_body(item: pytest.Item, error: Exception) -> str:
+    """Return the line that says where the body ended after its training had broken off."""
+    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == str(item.path)]
+    place = "".join(f" at {item.path.name}:{line}" for line in lines[-1:])
+    return f"after that the test failed by itself{place}: {_told(error)}"
+
+
+def _told(error: BaseException) -> str:
     text = " ".join(f"{type(error).__name__}: {error}".split())
-    failure = text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."
-    return run.conclude(is_body_passed=False, failure=failure, is_interrupted=isinstance(error, _INTERRUPTIONS))
+    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."
 
 
 def _note_line(item: pytest.Item, run: Run) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..deadline import format_duration
-from ..records import Check, Ending, Kind, RunRecord
+from ..records import Check, Ending, Kind, RunRecord, Verdict
 from .tables import number, table
 
 # So many failed checks are told one by one; a reader of more has one cause to find, not twenty.
@@ -28,11 +28,13 @@ def headline(record: RunRecord) -> str:
             whose = "infra" if record.diagnosis.infra else "product"
             cause = f"{record.diagnosis.kind.value} ({whose}): {record.diagnosis.line or record.end_reason}"
         return f"training failed: {cause}"
-    failed = [check for check in record.checks if check.is_failed]
+    failed = record.failed_checks
     if failed:
         first = failed[0]
         return f"{len(failed)} of {len(record.checks)} checks failed, first {first.name}: {first.message}"
-    return f"all {len(record.checks)} checks passed"
+    unmade = [check.name for check in record.checks if check.verdict is Verdict.NOT_MADE]
+    told = f"; too few steps for {', '.join(unmade)}" if unmade else ""
+    return f"all {len(record.checks) - len(unmade)} checks passed{told}"
 
 
 def retried_line(record: RunRecord) -> str:
@@ -84,7 +86,7 @@ def failure_text(record: RunRecord, *, log_lines: Sequence[str] = ()) -> str:
 
 
 def _failed_checks(record: RunRecord) -> list[str]:
-    failed = [check for check in record.checks if check.is_failed]
+    failed = record.failed_checks
     # Of a training that broke off, most checks fail for want of steps: what was measured is shown, the rest counted.
     telling = failed if record.is_completed else [check for check in failed if check.value is not None]
     shown, more = telling[:MOST_SHOWN], telling[MOST_SHOWN:]

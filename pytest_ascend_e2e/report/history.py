@@ -76,7 +76,7 @@ def verdict_text(record: RunRecord) -> str:
         return record.end_reason
     if record.diagnosis is not None:
         return f"failed: {record.diagnosis.kind.value}"
-    return next((f"failed: {check.name}" for check in record.checks if check.is_failed), "failed")
+    return next((f"failed: {check.name}" for check in record.failed_checks), "failed")
 
 
 def _drift(records: Sequence[RunRecord], values: Sequence[float]) -> str:

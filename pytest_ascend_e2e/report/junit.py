@@ -5,7 +5,7 @@ Must not know: how they get into the XML file; only such pairs may cross from an
 
 from __future__ import annotations
 
-from ..records import RunRecord
+from ..records import RunRecord, Verdict
 
 PREFIX = "e2e_"
 # The message of the error that stands for a test whose end nobody saw.
@@ -56,8 +56,8 @@ def properties(record: RunRecord, *, run_number: int = 1) -> list[Property]:
     if record.diagnosis is not None:
         pairs += [("failure_kind", record.diagnosis.kind.value), ("failure_infra", str(record.diagnosis.infra).lower())]
     pairs += [
-        ("checks_passed", sum(not check.is_failed for check in record.checks)),
-        ("checks_failed", sum(check.is_failed for check in record.checks)),
+        ("checks_passed", sum(check.verdict is Verdict.PASSED for check in record.checks)),
+        ("checks_failed", len(record.failed_checks)),
         ("run_dir", record.run_dir),
         ("repeat", record.rerun_command),
     ]

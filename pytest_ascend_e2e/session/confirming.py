@@ -50,7 +50,7 @@ def confirmation(failed: RunRecord, same: RunRecord, other: RunRecord) -> str:
     if finding is Finding.BROKEN:
         lines = [f"not confirmed: {_SENTENCES[finding]}"]
     for what, record in (("this run", failed), ("same seed", same), ("another seed", other)):
-        names = [check.name for check in record.checks if check.is_failed]
+        names = [check.name for check in record.failed_checks]
         verdict = "passed" if record.is_passed else f"failed: {', '.join(names) if record.is_completed else record.end_reason}"
         lines.append(f"  {what}: {verdict} ({record.run_id})")
     return "\n".join(lines)

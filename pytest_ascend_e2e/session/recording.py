@@ -130,7 +130,7 @@ def _problems(records: Sequence[RunRecord], fewest: int) -> list[str]:
 
 
 def _problems_of_one(record: RunRecord) -> list[str]:
-    failed = [check.name for check in record.checks if check.is_failed and not _needs_a_baseline(check)]
+    failed = [check.name for check in record.failed_checks if not _needs_a_baseline(check)]
     why = ", ".join(failed) if record.is_completed else record.end_reason
     name = f"run {record.run_id}"
     found = (

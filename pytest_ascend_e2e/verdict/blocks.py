@@ -11,7 +11,7 @@ from typing import Literal
 from ..errors import CheckError
 from ..metrics import Metrics, MetricSeries, shown_steps
 from ..records import Check
-from .limits import Limit, failed, judged, passed
+from .limits import Limit, failed, judged, passed, undecided
 
 
 def usable_series(metrics: Metrics, key: str, *, name: str, steps: Iterable[int] | None = None) -> MetricSeries | Check:
@@ -67,7 +67,7 @@ def check_level(metrics: Metrics, key: str, limit: Limit, *, window: int, name: 
     if isinstance(series, Check):
         return (series,)
     if len(series) < window:
-        return (failed(name, f"{key}: a window of {window} steps does not fit into {len(series)} training steps", metric=key),)
+        return (undecided(name, f"{key}: a window of {window} steps does not fit into {len(series)} training steps", metric=key),)
     last = series.last(window)
     return (judged(name, last.mean(), limit, what=f"{key}, mean of steps {shown_steps(last.steps)}", metric=key),)
 
@@ -101,7 +101,7 @@ def check_monotone(metrics: Metrics, key: str, direction: Literal["rising", "fal
     if isinstance(series, Check):
         return (series,)
     if len(series) == 1:
-        return (failed(name, f"{key}: whether it is {direction} cannot be decided from one step", metric=key),)
+        return (undecided(name, f"{key}: whether it is {direction} cannot be decided from one step", metric=key),)
     sign = 1 if direction == "rising" else -1
     changes = {
         step: sign * (later - earlier)
@@ -120,18 +120,18 @@ def check_spread(metrics: Metrics, key: str, limit: Limit, *, warmup: int = 0, n
     if isinstance(series, Check):
         return (series,)
     if len(series) == 1:
-        return (failed(name, f"{key}: one step shows no spread", metric=key),)
+        return (undecided(name, f"{key}: one step shows no spread", metric=key),)
     what = f"{key}, standard deviation over steps {shown_steps(series.steps)}"
     return (judged(name, series.std(), limit, what=what, metric=key),)
 
 
 def after_warmup(metrics: Metrics, key: str, *, warmup: int, name: str) -> MetricSeries | Check:
-    """Return the values of `key` at the training steps after the first `warmup` ones, or the failed check that says why not."""
+    """Return the values of `key` at the training steps after the first `warmup` ones, or the check that is red for want of them."""
     if warmup < 0:
         raise CheckError(f"warmup {warmup!r} cannot be used: expected the number of steps to leave out, 0 or more")
     if metrics.training_steps and len(metrics.training_steps) <= warmup:
         count = len(metrics.training_steps)
-        return failed(name, f"{key}: no step is left of {count} training steps after a warm-up of {warmup}", metric=key)
+        return undecided(name, f"{key}: no step is left of {count} training steps after a warm-up of {warmup}", metric=key)
     return usable_series(metrics, key, name=name, steps=metrics.training_steps[warmup:])
 
 

@@ -10,7 +10,7 @@ from ..errors import CheckError
 from ..metrics import Metrics, MetricSeries, shown_steps
 from ..records import Check
 from .blocks import check_each_value, usable_series
-from .limits import GIVEN, Limit, failed, judged, passed
+from .limits import GIVEN, Limit, failed, judged, not_made
 
 GRADIENT = "actor/grad_norm"
 ENTROPY = "actor/entropy"
@@ -207,7 +207,7 @@ def _length(metrics: Metrics, window: int) -> Check:
     if isinstance(series, Check):
         return series
     if len(series) == 1:
-        return passed(name, f"{LENGTH}: one step has no later one to compare with", metric=LENGTH, value=series.values[0])
+        return not_made(name, needed=2, metric=LENGTH)
     size = min(window, len(series) // 2)
     first, last = series.first(size), series.last(size)
     origin = (

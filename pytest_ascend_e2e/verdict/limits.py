@@ -57,8 +57,18 @@ class Limit:
 
 
 def failed(name: str, message: str, *, metric: str = "", step: int | None = None) -> Check:
-    """Return a failed check that is no comparison: something is missing, broken or cannot be decided."""
+    """Return a failed check that is no comparison: something is missing or broken."""
     return Check(name=name, verdict=Verdict.FAILED, message=message, metric=metric, step=step)
+
+
+def undecided(name: str, message: str, *, metric: str = "") -> Check:
+    """Return a check that the test asked for, and for which the run has too few steps."""
+    return Check(name=name, verdict=Verdict.UNDECIDED, message=message, metric=metric)
+
+
+def not_made(name: str, *, needed: int, metric: str) -> Check:
+    """Return a check that nobody asked for, and for which the run has too few steps: fewer than `needed`."""
+    return Check(name=name, verdict=Verdict.NOT_MADE, message=f"{metric}: {needed} steps are needed to tell", metric=metric)
 
 
 def passed(name: str, message: str, *, metric: str = "", value: float | None = None) -> Check:

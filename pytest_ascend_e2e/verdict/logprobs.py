@@ -14,7 +14,7 @@ from ..errors import CheckError
 from ..metrics import Metrics, MetricSeries, shown_steps
 from ..records import Check
 from .blocks import check_each_value, check_every_step, usable_series
-from .limits import GIVEN, Limit, failed, judged
+from .limits import GIVEN, Limit, failed, judged, not_made
 
 _VALID = "training/rollout_probs_diff_valid"
 _MEAN = "training/rollout_probs_diff_mean"
@@ -195,9 +195,10 @@ def _growth(metrics: Metrics, limits: LogprobLimits) -> tuple[Check, ...]:
     """Check that no later step lies far above the first ones: stale weights and drift show there before any fixed limit."""
     name = "logprob.growth"
     series = usable_series(metrics, _MEAN, name=name)
-    # Values that are missing or broken fail the check of the mean itself; of a single step there is no later one.
-    if limits.growth is None or isinstance(series, Check) or len(series) == 1:
-        return ()
+    if limits.growth is None or isinstance(series, Check):
+        return ()  # values that are missing or broken fail the check of the mean itself
+    if len(series) == 1:
+        return (not_made(name, needed=2, metric=_MEAN),)
     first = series.first(min(_FIRST, len(series) - 1))
     usual = max(first.median(), _ROUNDING * limits.mean)
     limit = Limit(

@@ -11,10 +11,11 @@ from ..errors import CheckError
 from ..metrics import Metrics, MetricSeries, shown_steps
 from ..records import Check
 from .blocks import check_every_step, usable_series
-from .limits import GIVEN, Limit, failed, judged
+from .limits import GIVEN, Limit, judged, not_made, undecided
 from .trends import Trend, check_trend
 
 REWARD = "critic/rewards/mean"
+_COLLAPSE = "rewards.collapse"
 
 # Five standard errors of the difference of two windows: simulated, a constant reward with noise of any size goes over it in less
 # than one run of a hundred for 10 to 200 steps and windows of 2 to 10 (tests/unit/test_verdict_rewards.py).
@@ -50,6 +51,8 @@ def check_rewards(
         checks.extend(check_trend(metrics, REWARD, trend, confidence=confidence, name=f"rewards.{trend}"))
     if max_drop is not None or len(metrics.training_steps) >= 2 * window:
         checks.append(_collapse(metrics, window, max_drop))
+    else:
+        checks.append(not_made(_COLLAPSE, needed=2 * window, metric=REWARD))
     return tuple(checks)
 
 
@@ -72,7 +75,7 @@ def _level(metrics: Metrics, minimum: float, window: int) -> Check:
         return series
     if len(series) < window:
         message = f"{REWARD}: a window of {window} steps does not fit into {len(series)} training steps; give a smaller window"
-        return failed(name, message, metric=REWARD)
+        return undecided(name, message, metric=REWARD)
     last = series.last(window)
     error = f" (standard error {noise_of(series) / math.sqrt(window):.2g})" if len(series) > 1 else ""
     return judged(name, last.mean(), limit, what=f"{REWARD}, mean of steps {shown_steps(last.steps)}{error}", metric=REWARD)
@@ -101,11 +104,13 @@ def _stuck(metrics: Metrics, window: int) -> tuple[Check, ...]:
     name = "rewards.clipped"
     highest = usable_series(metrics, "critic/rewards/max", name=name)
     lowest = usable_series(metrics, "critic/rewards/min", name=name)
-    # A series that cannot be used fails the check of the spread. Two steps can be equal by chance.
-    if isinstance(highest, Check) or isinstance(lowest, Check) or len(highest) < max(window, 3):
-        return ()
-    last = (*highest.last(max(window, 3)), *lowest.last(max(window, 3)))
-    steps = shown_steps(highest.last(max(window, 3)).steps)
+    if isinstance(highest, Check) or isinstance(lowest, Check):
+        return ()  # which fails the check of the spread
+    needed = max(window, 3)  # two steps can be equal by chance
+    if len(highest) < needed:
+        return (not_made(name, needed=needed, metric="critic/rewards/max"),)
+    last = (*highest.last(needed), *lowest.last(needed))
+    steps = shown_steps(highest.last(needed).steps)
     origin = "one reward for every response of every step: it is clipped to one value, or the task is solved and teaches nothing"
     limit = Limit(comparison=">", value=0.0, origin=origin)
     what = f"the range of all rewards of steps {steps}, the highest of which is {max(last):.6g},"
@@ -126,13 +131,13 @@ def _advantage(metrics: Metrics) -> Check:
 
 
 def _collapse(metrics: Metrics, window: int, max_drop: float | None) -> Check:
-    name = "rewards.collapse"
+    name = _COLLAPSE
     series = usable_series(metrics, REWARD, name=name)
     if isinstance(series, Check):
         return series
     if len(series) < 2 * window:
         message = f"{REWARD}: a drop between two windows of {window} steps cannot be seen in {len(series)} training steps"
-        return failed(name, message, metric=REWARD)
+        return undecided(name, message, metric=REWARD)
     means = [math.fsum(series.values[at : at + window]) / window for at in range(len(series) - window + 1)]
     best = max(range(len(means)), key=means.__getitem__)
     drop = means[best] - means[-1]

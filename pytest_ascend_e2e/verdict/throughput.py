@@ -14,7 +14,7 @@ from ..metrics import Metrics, MetricSeries, shown_steps
 from ..records import Check
 from .baseline import Baseline, check_baseline
 from .blocks import after_warmup, check_each_value, check_median, usable_series
-from .limits import GIVEN, Limit, failed, judged, passed
+from .limits import GIVEN, Limit, failed, judged, not_made, passed
 
 THROUGHPUT = "perf/throughput"
 STEP_TIME = "timing_s/step"
@@ -122,7 +122,7 @@ def _slow_step(metrics: Metrics, warmup: int) -> tuple[Check, ...]:
     if isinstance(series, Check):
         return (series,)
     if len(series) < _FEWEST_TO_COMPARE:
-        return ()
+        return (not_made(name, needed=_FEWEST_TO_COMPARE + warmup, metric=STEP_TIME),)
     saving = dict(metrics[_SAVING].items()) if _SAVING in metrics else {}
     times = {step: seconds - saving.get(step, 0.0) for step, seconds in series.items()}
     usual = MetricSeries(name=STEP_TIME, steps=series.steps, values=tuple(times.values())).median()
@@ -137,7 +137,7 @@ def _memory_growth(metrics: Metrics) -> tuple[Check, ...]:
     """Check that the peak of a process does not keep rising in the second half of the run, as a leak makes it."""
     name = "throughput.memory-growth"
     if len(metrics.training_steps) < _FEWEST_FOR_GROWTH:
-        return ()
+        return (not_made(name, needed=_FEWEST_FOR_GROWTH, metric=MEMORY),)
     series = usable_series(metrics, MEMORY, name=name)
     if isinstance(series, Check):
         return (series,)

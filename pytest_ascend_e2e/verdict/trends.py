@@ -17,7 +17,7 @@ from ..errors import CheckError
 from ..metrics import Metrics, MetricSeries
 from ..records import Check, Verdict
 from .blocks import usable_series
-from .limits import failed
+from .limits import undecided
 
 Trend = Literal["rises", "falls", "not-rising", "not-falling"]
 
@@ -104,7 +104,7 @@ def check_trend(metrics: Metrics, key: str, trend: Trend, *, confidence: float =
             f"{key}: whether it {claim} cannot be decided from {len(series)} steps: {needed} are needed for a confidence of "
             f"{confidence:g}; train longer, or ask for no trend"
         )
-        return (failed(name, message, metric=key),)
+        return (undecided(name, message, metric=key),)
     return (_judged(name, series, trend, confidence),)
 
 

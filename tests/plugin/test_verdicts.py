@@ -106,6 +106,21 @@ def test_a_crash_is_red_whatever_the_test_checks(host: Host, monkeypatch: pytest
     assert "training failed: code-error (product): ValueError: reward function returned no score" in result.stdout.str()
 
 
+def test_a_failed_assertion_on_a_training_that_broke_off_comes_after_its_cause(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")  # the summary is not cut
+    host.cases(
+        "@npu_nightly(runner='toy-2', recipe=recipe(env={'FAKE_TRAINER': 'crash@4'}))\n"
+        "def test_case(run): assert run.metrics['critic/rewards/mean'].last(10).mean() > 0.9\n"
+    )
+
+    result = host.run("--runner", "toy-2")
+
+    told = "training failed: code-error (product): ValueError: reward function returned no score for 3 of 8 samples"
+    result.stdout.fnmatch_lines(
+        [told, "after that the test failed by itself at test_cases.py:*: *", f"FAILED test_cases.py::test_case - {told}"]
+    )
+
+
 def test_a_failed_assertion_on_a_metric_reads_well_and_keeps_the_training_in_its_report(host: Host) -> None:
     host.cases(
         "@npu_nightly(runner='toy-2', recipe=recipe(steps=3))\n"

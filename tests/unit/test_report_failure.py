@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_ascend_e2e.records import Check, Diagnosis, Ending, Kind, Verdict
-from pytest_ascend_e2e.report import failure_text
+from pytest_ascend_e2e.report import failure_text, headline
 from tests.fakes.run_directories import PASSED, SOUND
 
 
@@ -41,6 +41,21 @@ def test_who_stopped_a_training_is_the_cause_and_not_what_its_log_holds() -> Non
     assert failure_text(stopped).splitlines()[0] == f"training {told}"
     with_cause = failure_text(replace(stopped, diagnosis=BROKEN.diagnosis)).splitlines()[0]
     assert with_cause == f"training {told}; its log tells of host-oom: Task was killed"
+
+
+def test_a_check_that_could_not_be_decided_comes_after_one_that_failed() -> None:
+    short = replace(failed("rewards.rises"), verdict=Verdict.UNDECIDED, value=None, limit=None, message="5 steps are needed")
+
+    assert failure_text(replace(SOUND, checks=(short, failed("health.grad-norm")))).startswith(
+        "2 of 2 checks failed, first health."
+    )
+    assert failure_text(replace(SOUND, checks=(PASSED, short))).startswith("1 of 2 checks failed, first rewards.rises: 5 steps")
+
+
+def test_checks_that_were_not_made_are_named_with_those_that_passed() -> None:
+    unmade = replace(PASSED, name="rewards.collapse", verdict=Verdict.NOT_MADE)
+
+    assert headline(replace(SOUND, checks=(PASSED, unmade))) == "all 1 checks passed; too few steps for rewards.collapse"
 
 
 def test_one_failed_check_takes_ten_lines() -> None:

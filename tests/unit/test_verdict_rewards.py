@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ascend_e2e.errors import CheckError
 from pytest_ascend_e2e.metrics import Metrics
-from pytest_ascend_e2e.records import Check
+from pytest_ascend_e2e.records import Check, Verdict
 from pytest_ascend_e2e.verdict import check_rewards
 from pytest_ascend_e2e.verdict.rewards import REWARD, _collapse
 from tests.fakes.logged_run import Rows, logged_run, seeded
@@ -65,8 +65,12 @@ def test_a_reward_that_falls_fails() -> None:
 def test_a_run_too_short_for_a_trend_fails_unless_none_is_asked_for() -> None:
     metrics = Metrics(logged_run(3))
 
-    assert "rewards.not-falling" in failures(check_rewards(metrics))
+    assert failures(check_rewards(metrics))["rewards.not-falling"].verdict is Verdict.UNDECIDED
     assert not failures(check_rewards(metrics, trend=None))
+    assert [check.name for check in check_rewards(metrics, trend=None) if check.verdict is Verdict.NOT_MADE] == [
+        "rewards.clipped",
+        "rewards.collapse",
+    ]
 
 
 def test_rewards_that_are_all_zero_fail_and_are_called_so() -> None:

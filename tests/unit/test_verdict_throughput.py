@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ascend_e2e.errors import CheckError
 from pytest_ascend_e2e.metrics import Metrics
-from pytest_ascend_e2e.records import Check
+from pytest_ascend_e2e.records import Check, Verdict
 from pytest_ascend_e2e.verdict import Baseline, check_throughput
 from pytest_ascend_e2e.verdict.throughput import chance_of_peaks
 from tests.fakes.logged_run import DEVICES, logged_run
@@ -157,6 +157,13 @@ def test_a_step_that_saves_may_take_its_time() -> None:
     rows[9] |= {"timing_s/step": 200.0, "timing_s/save_checkpoint": 159.0}
 
     assert not failures(check_throughput(Metrics(rows), devices=DEVICES, step_time_max_s=45))
+
+
+def test_a_run_too_short_for_single_steps_and_growth_says_that_they_were_not_judged() -> None:
+    verdicts = {check.name: check.verdict for check in check_throughput(Metrics(logged_run(3)), devices=DEVICES, minimum=1)}
+
+    assert verdicts["throughput.slow-step"] is Verdict.NOT_MADE
+    assert verdicts["throughput.memory-growth"] is Verdict.NOT_MADE
 
 
 def test_a_peak_of_memory_that_keeps_rising_fails_below_the_given_maximum() -> None:

@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 
 from ...deadline import format_duration
 from ...diagnosis import Excerpt
-from ...records import Check, RunRecord
+from ...records import Check, RunRecord, Verdict
 from ...session import Configuration, Evidence
 from ..failure import headline
 from ..history import FIGURES, summary_lines, verdict_text
@@ -22,6 +22,8 @@ from .nodes import facts, node, row, table
 from .overview import SIGNS, device_hours, verdict_node, when
 
 _LAST_RUNS = 20
+# What says most first.
+_ORDER = (Verdict.FAILED, Verdict.UNDECIDED, Verdict.PASSED, Verdict.NOT_MADE)
 _CHECKS = ("check", "verdict", "value", "limit", "step", "what it says")
 _DIFFERENCES = ("setting", "last green run", "this run")
 
@@ -163,19 +165,19 @@ def _checks(checks: Sequence[Check]) -> list[Element]:
     if not checks:
         return [node("p", "No check was made.", class_="failed")]
     failed = [check for check in checks if check.is_failed]
-    rows = [_check(check) for check in (*failed, *[check for check in checks if not check.is_failed])]
+    rows = [_check(check) for check in sorted(checks, key=lambda check: _ORDER.index(check.verdict))]
     return [table(f"{len(failed)} of {len(checks)} failed", _CHECKS, rows, numeric=(2, 3, 4), kind="cards")]
 
 
 def _check(check: Check) -> Element:
-    word = "failed" if check.is_failed else "passed"
     said = node("span", check.message)
     if check.origin:
         said.append(node("span", f" Limit from: {check.origin}.", class_="quiet small"))
     limit = "-" if check.limit is None else f"{check.comparison} {number(check.limit)}".strip()
     name = node("span", check.name, node("span", f" {check.metric}", class_="quiet small") if check.metric else "")
-    sign = node("span", f"{SIGNS[word]} {word}", class_=word)
-    cells = (name, sign, number(check.value), limit, "-" if check.step is None else str(check.step), said)
+    sign = "failed" if check.is_failed else "passed" if check.verdict is Verdict.PASSED else "quiet"
+    word = node("span", f"{SIGNS.get(sign, '')} {check.verdict.value}", class_=sign)
+    cells = (name, word, number(check.value), limit, "-" if check.step is None else str(check.step), said)
     return row(_CHECKS, cells, numeric=(2, 3, 4), class_="red" if check.is_failed else "")
 
 
