@@ -37,6 +37,7 @@ from .ready_data import ready_files
 from .run import Run
 from .run_ports import RunPorts, leased_ports
 from .settings import Settings
+from .simulated import refuse_unsimulated
 from .training import Observer, Training
 
 
@@ -217,8 +218,8 @@ class Bench:
         Raises:
             PreflightError: the runner is a simulated one, and there is no simulation of this trainer or of this model.
         """
-        if self.runner.simulated and isinstance(recipe, SFT):
-            raise PreflightError(f"supervised fine-tuning is not simulated, and {self.runner.name} is; use a runner with NPUs")
+        if self.runner.simulated:
+            refuse_unsimulated(recipe, self.runner.name)
         facts: Mapping[str, object] | None = None
         if model is not None:
             facts = json.loads((model / "config.json").read_text(encoding="utf-8"))

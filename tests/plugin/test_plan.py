@@ -276,3 +276,27 @@ def test_an_unknown_dataset_is_refused_before_devices_are_taken(host: Host, fixt
     assert "did you mean 'gsm8k'?" in text
     assert "Traceback" not in text
     assert not (host.root / "locks").exists()
+
+
+NOT_SIMULATED = {
+    "sp": ("engine=FSDP2(sp=2)", "engine.sp: 2 cannot be simulated: packing needs the flash attention of a device; "),
+    "changed": ("", "cannot be simulated: packing needs the flash attention of a device; "),
+    "megatron": ("engine=Megatron(tp=2)", "Megatron is not simulated, and sim-2 is; use a runner with NPUs"),
+    "sglang": ("rollout=Sglang(n=2)", "SGLang is not simulated, and sim-2 is; use a runner with NPUs"),
+}
+
+
+@pytest.mark.parametrize("wish", NOT_SIMULATED)
+def test_what_cannot_be_simulated_is_told_as_such(host: Host, wish: str) -> None:
+    fields, expected = NOT_SIMULATED[wish]
+    case = UNKNOWN_DATA.format(runner="sim-2", fields=f"model='Qwen/Qwen3-0.6B', {fields}")
+    host.cases(f"from pytest_ascend_e2e import Megatron, Sglang\n{case}")
+    key = "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size"
+    more = ("--e2e-set", f"{key}=2") if wish == "changed" else ()
+
+    result = host.run("--e2e-plan", "--runner", "sim-2", *more)
+
+    text = result.stdout.str()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert expected in text
+    assert "needs use_remove_padding=True" not in text
