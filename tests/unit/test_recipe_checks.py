@@ -213,7 +213,7 @@ def test_all_misnamed_fields_are_told_together() -> None:
 
 def test_a_field_without_its_name_is_told() -> None:
     with pytest.raises(RecipeError, match=r"GRPO takes its fields by name, got 1\.0 without one; accepted are use_kl_loss, "):
-        GRPO(1.0)  # type: ignore[call-arg]  # the mistake
+        GRPO(1.0)  # type: ignore[arg-type, call-arg]  # the mistake
 
 
 def test_the_signature_of_a_recipe_is_that_of_its_fields() -> None:
