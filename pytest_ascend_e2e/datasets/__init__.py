@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from .difficulty import Difficulty
 from .geometry_problems import geometry_rows
-from .preparation import NAMES, PreparedDataset, prepare, raw_problems
+from .preparation import NAMES, PreparedDataset, name_problem, nearest, prepare, raw_problems
 from .word_problems import word_rows
 
-__all__ = ["NAMES", "Difficulty", "PreparedDataset", "geometry_rows", "prepare", "raw_problems", "word_rows"]
+__all__ = [
+    "NAMES",
+    "Difficulty",
+    "PreparedDataset",
+    "geometry_rows",
+    "name_problem",
+    "nearest",
+    "prepare",
+    "raw_problems",
+    "word_rows",
+]

@@ -5,10 +5,11 @@ Owns what each dataset is called, where its raw data lie and which rows are take
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from random import Random
@@ -150,6 +151,26 @@ def prepare(
     )
 
 
+def nearest(name: str, names: Collection[str] = NAMES, *, likeness: float = 0.6) -> str | None:
+    """Return the name that somebody may have meant, None where none is near.
+
+    A name of the hub counts by its last part. One that begins with a known name, such as `gsm8k_sft`, is a name of its own.
+    """
+    if name.startswith(tuple(names)):
+        return None
+    wanted = name.rstrip("/").rpartition("/")[2].lower()
+    return next(iter(difflib.get_close_matches(wanted, names, n=1, cutoff=likeness)), None)
+
+
+def name_problem(name: str) -> str | None:
+    """Return what is wrong with a name of a dataset to be prepared, None for a known one."""
+    if name in _DATASETS:
+        return None
+    meant = nearest(name)
+    hint = "" if meant is None else f"; did you mean {meant!r}?"
+    return f"dataset {name!r} is not known; expected one of {', '.join(map(repr, _DATASETS))}{hint}"
+
+
 def raw_problems(name: str, raw_root: Path) -> list[str]:
     """Return what keeps the raw data of a dataset from being prepared, as far as is seen without reading them: one text each."""
     try:
@@ -181,7 +202,8 @@ class _Source:
 
 
 def _known(name: str, sizes: Mapping[str, int | None]) -> _Dataset:
-    problems = [] if name in _DATASETS else [f"dataset {name!r} is not known; expected one of {', '.join(map(repr, _DATASETS))}"]
+    unknown = name_problem(name)
+    problems = [] if unknown is None else [unknown]
     for split, size in sizes.items():
         if size is not None and size < 1:
             option = "train_size" if split == "train" else "val_size"

@@ -55,11 +55,13 @@ def _plan_on(name: str, item: pytest.Item, case: Case, recipe: Recipe | SFT, sta
     runner = case.share_of(state.catalogue.get(name))
     bench = _bench(runner, item, state)
     plan, command, problems = _judged(bench, case, recipe)
-    if plan is not None and name == state.here:
-        problems = (*problems, *bench.input_problems(recipe))
     layout = None if plan is None or plan.layout is None else str(plan.layout)
     composed = False if plan is None else plan.composed
     warnings = () if plan is None else plan.warnings
+    if plan is not None and (runner.simulated or name == state.here):
+        problems = (*problems, *bench.input_problems(recipe))
+    elif plan is not None:
+        warnings = (*warnings, *bench.input_doubts(recipe))
     text = plan_text(
         case.name,
         runner=name,

@@ -13,6 +13,10 @@ _MEGATRON = (f"{ACTOR}.megatron", "engine")
 _STRATEGIES = (*FSDP_STRATEGIES, "megatron", "veomni", "torchtitan")
 _ROUTER_REPLAY_MODES = ("disabled", "R2", "R3")
 _RECOMPUTE_METHODS = ("uniform", "block")
+# A simulation switches packing off, whatever the recipe asks for.
+_NOT_SIMULATED = (
+    "cannot be simulated: packing needs the flash attention of a device; leave it out, or run the case on a runner with NPUs"
+)
 _SIZES = (
     "tensor_model_parallel_size",
     "pipeline_model_parallel_size",
@@ -127,8 +131,8 @@ def _packed_sequences(values: Values) -> Iterator[Finding]:
     names = ("fsdp_config.ulysses_sequence_parallel_size", "ulysses_sequence_parallel_size", "veomni.ulysses_parallel_size")
     for key in (f"{ACTOR}.{name}" for name in names):
         if values.size(key) > 1:
-            text = f"{values.said(key)} needs use_remove_padding=True; verl splits packed sequences only"
-            yield Finding(rule="F3", text=text)
+            remedy = _NOT_SIMULATED if values.get("trainer.device") == "cpu" else "needs use_remove_padding=True"
+            yield Finding(rule="F3", text=f"{values.said(key)} {remedy}; verl splits packed sequences only")
 
 
 def _unread_dtype(values: Values) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ..deadline import Deadline
@@ -97,15 +98,15 @@ def judge(
         PreflightError: the child could not answer, or not by the deadline.
     """
     asked = inputs or _placeholders(recipe, devices, nodes)
+    facts = facts_of(recipe.model, model_config)
     problems: list[str] = []
     layout: Layout | None = None
     try:
-        layout = plan_layout(recipe, devices, nodes)
+        layout = plan_layout(recipe, devices, nodes, is_possible=partial(_is_possible, recipe, facts, nodes))
     except LayoutError as error:
         problems += error.problems
     else:
-        problems += batch_problems(recipe, layout) if isinstance(recipe, Recipe) else sft_problems(recipe, layout)
-    facts = facts_of(recipe.model, model_config)
+        problems += _batch_problems(recipe, layout)
     if facts is not None:
         problems += model_problems(recipe, facts)
     overrides = to_overrides(recipe, asked, extra)
@@ -135,6 +136,22 @@ def leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield from leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
+
+
+def _batch_problems(recipe: Recipe | SFT, layout: Layout) -> list[str]:
+    return batch_problems(recipe, layout) if isinstance(recipe, Recipe) else sft_problems(recipe, layout)
+
+
+def _is_possible(recipe: Recipe | SFT, facts: ModelFacts | None, nodes: int, devices: int) -> bool:
+    """Tell whether so many devices, all nodes together, would do: a number that breaks another rule is no advice."""
+    has_own_pool = isinstance(recipe, Recipe) and recipe.trainer is not None  # the number would be of a part of the devices
+    if has_own_pool or devices % nodes or (facts is not None and model_problems(recipe, facts)):
+        return False
+    try:
+        layout = plan_layout(recipe, devices // nodes, nodes)
+    except LayoutError:
+        return False
+    return not _batch_problems(recipe, layout)
 
 
 def _origins(overrides: Sequence[Override]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from .arguments import told_arguments
 from .checking import FieldChecks
 
 # verl: trainer/ppo/core_algos.py, kl_penalty_forward; a "+" asks for the straight-through gradient of k2.
@@ -90,6 +91,7 @@ class PolicyAlgorithm:
         raise NotImplementedError
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GRPO(PolicyAlgorithm):
     """Group relative policy optimisation (Shao et al. 2024): advantages from the group of responses to one prompt, no critic."""
@@ -111,6 +113,7 @@ class GRPO(PolicyAlgorithm):
         return self.adv_estimator
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GSPO(GRPO):
     """Group sequence policy optimisation (Zheng et al. 2025): the ratio of a whole sequence is clipped, far more narrowly.
@@ -126,6 +129,7 @@ class GSPO(GRPO):
     loss_agg_mode: str = "seq-mean-token-mean"
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DAPO(GRPO):
     """Decoupled clip and dynamic sampling (Yu et al. 2025), in verl's synchronous trainer.
@@ -155,6 +159,7 @@ class DAPO(GRPO):
         checks.number("overlong_penalty_factor", self.overlong_penalty_factor, above=0)
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PPO(PolicyAlgorithm):
     """Proximal policy optimisation (Schulman et al. 2017) with a critic of the actor's model and the actor's engine.

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
+from .arguments import told_arguments
 from .checking import FieldChecks
 
 DTYPES = ("bfloat16", "float16")
@@ -54,6 +55,7 @@ class TrainingEngine:
         checks.mapping("optimizer", self.optimizer)
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Megatron(TrainingEngine):
     """Megatron-core (on NPUs through MindSpeed).
@@ -98,6 +100,7 @@ class Megatron(TrainingEngine):
         return self.tp if self.etp is None else self.etp
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FSDP(TrainingEngine):
     """PyTorch's FSDP, first version.
@@ -129,6 +132,7 @@ class FSDP(TrainingEngine):
             checks.boolean(name, getattr(self, name))
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FSDP2(FSDP):
     """PyTorch's FSDP, second version; `offload_policy` is its own offload of parameters, gradients and optimizer."""
@@ -150,6 +154,7 @@ class FSDP2(FSDP):
             )
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FSDPTurbo(FSDP2):
     """FSDP-turbo: FSDP2 with plans of its own for sharding, sequence parallelism and recomputation.
@@ -174,6 +179,7 @@ class FSDPTurbo(FSDP2):
             checks.refuse("sp", self.sp, "FSDP-turbo splits sequences itself: leave sp out and set ulysses", rule="F8")
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VeOmni(TrainingEngine):
     """VeOmni: FSDP2 with expert parallelism; `sp` is its Ulysses size, `fsdp_size` how many devices share one copy (-1: all)."""

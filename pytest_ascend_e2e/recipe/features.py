@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .arguments import told_arguments
 from .checking import FieldChecks
 
 PROFILER_LEVELS = ("level_none", "level0", "level1", "level2")
@@ -15,6 +16,7 @@ PROFILER_LEVELS = ("level_none", "level0", "level1", "level2")
 OFF_POLICY_STRATEGIES = ("drop", "wait")
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lora:
     """Low-rank adapters instead of all weights (Hu et al. 2021), for FSDP engines; the reference is the model without them.
@@ -35,6 +37,7 @@ class Lora:
             checks.refuse("target_modules", self.target_modules, "expected names of modules, a pattern, or 'all-linear'")
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Profiling:
     """The NPU profiler over whole steps, in every role that verl builds.
@@ -67,6 +70,7 @@ class Profiling:
         checks.text("save_path", self.save_path, "profiler")
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeparateAsync:
     """verl's trainer that rolls out on devices of its own while it trains, with weights that may be some updates old.

@@ -60,8 +60,34 @@ class Layout:
         return f"{self.engine.upper()} SP{self.sp}{ep}: dp {self.dp} on {self.devices} devices"
 
 
-def plan_layout(recipe: Recipe | SFT, devices: int, nodes: int = 1) -> Layout:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Misfit:
+    """Sizes that do not divide the devices: the arithmetic, sizes that would do, and the next number of devices that would."""
+
+    text: str
+    sizes: tuple[str, ...]
+    devices: int
+    rule: str
+
+    def told(self, is_possible: Callable[[int], bool]) -> str:
+        """Return the whole sentence, with the number of devices only where it is a possible one."""
+        sizes = [f"set {', or '.join(self.sizes)}"] if self.sizes else []
+        devices = [f"use {self.devices} devices"] if is_possible(self.devices) else []
+        advice = ", or ".join([*sizes, *devices])
+        return f"{self.text}{f'; {advice}' if advice else ''} [{self.rule}]"
+
+
+_Problem: TypeAlias = str | _Misfit
+
+
+def _any_number(devices: int) -> bool:
+    return devices > 0
+
+
+def plan_layout(recipe: Recipe | SFT, devices: int, nodes: int = 1, *, is_possible: Callable[[int], bool] = _any_number) -> Layout:
     """Return how a recipe fills `nodes` nodes of `devices` devices each.
+
+    `is_possible` tells of a number of devices, all nodes together, whether it may be proposed instead.
 
     Raises:
         LayoutError: with one text for each rule broken: the arithmetic, and sizes that would do.
@@ -69,7 +95,7 @@ def plan_layout(recipe: Recipe | SFT, devices: int, nodes: int = 1) -> Layout:
     if devices < 1 or nodes < 1:
         raise LayoutError(f"{nodes} nodes of {devices} devices: expected at least one of each")
     if isinstance(recipe, SFT):
-        return _supervised_layout(recipe, devices, nodes)
+        return _supervised_layout(recipe, devices, nodes, is_possible)
     rolling = devices if recipe.trainer is None else recipe.trainer.rollout_devices
     training = devices if recipe.trainer is None else devices - rolling
     if training < 1:
@@ -81,8 +107,7 @@ def plan_layout(recipe: Recipe | SFT, devices: int, nodes: int = 1) -> Layout:
     if recipe.reference is not None and not isinstance(recipe.reference, Megatron):
         problems += _engine_problems(recipe.reference, training * nodes, "reference")
     problems += _rollout_problems(rollout, rolling, nodes)
-    if problems:
-        raise LayoutError(*problems)
+    _refuse(problems, is_possible)
     replica = rollout.tp * rollout.dp
     common = Layout(
         engine=engine.name,
@@ -95,7 +120,12 @@ def plan_layout(recipe: Recipe | SFT, devices: int, nodes: int = 1) -> Layout:
     return _engine_layout(engine, common)
 
 
-def _supervised_layout(recipe: SFT, devices: int, nodes: int) -> Layout:
+def _refuse(problems: Sequence[_Problem], is_possible: Callable[[int], bool]) -> None:
+    if problems:
+        raise LayoutError(*(problem if isinstance(problem, str) else problem.told(is_possible) for problem in problems))
+
+
+def _supervised_layout(recipe: SFT, devices: int, nodes: int, is_possible: Callable[[int], bool]) -> Layout:
     processes = recipe.processes(devices)
     if processes > devices:
         raise LayoutError(
@@ -104,12 +134,11 @@ def _supervised_layout(recipe: SFT, devices: int, nodes: int) -> Layout:
     problems = _engine_problems(recipe.engine, processes * nodes, "engine")
     if nodes > 1 and recipe.launcher == "torchrun":
         problems.append(f"launcher: 'torchrun' starts the processes of one node, and the case has {nodes}; set launcher='ray' [S2]")
-    if problems:
-        raise LayoutError(*problems)
+    _refuse(problems, is_possible)
     return _engine_layout(recipe.engine, Layout(engine=recipe.engine.name, devices=processes * nodes, nodes=nodes, replicas=0))
 
 
-def _engine_problems(engine: Engine, world: int, owner: str) -> list[str]:
+def _engine_problems(engine: Engine, world: int, owner: str) -> list[_Problem]:
     if isinstance(engine, Megatron):
         return _megatron_problems(engine, world)
     if isinstance(engine, VeOmni):
@@ -144,7 +173,7 @@ def _fsdp_layout(engine: FSDP | VeOmni, common: Layout) -> Layout:
     return replace(common, sp=sp, dp=world // sp, shard_size=shard, ep=ep)
 
 
-def _megatron_problems(engine: Megatron, world: int) -> list[str]:
+def _megatron_problems(engine: Megatron, world: int) -> list[_Problem]:
     return [*_dense_problem(engine, world), *_expert_problem(engine, world), *_vpp_problem(engine)]
 
 
@@ -162,22 +191,24 @@ def _vpp_problem(engine: Megatron) -> list[str]:
     return [f"engine.vpp: {engine.vpp} needs pp of 2 or more, and pp is {engine.pp}; leave vpp out, or set pp=2 [M3]"]
 
 
-def _dense_problem(engine: Megatron, world: int) -> list[str]:
+def _dense_problem(engine: Megatron, world: int) -> list[_Misfit]:
     sizes = _dense_sizes(engine)
     if world % _product(sizes) == 0:
         return []
-    advice = [*_smaller_sizes(engine, world, _dense_sizes, ("tp", "pp", "cp")), f"use {_enough(engine, world)} devices"]
-    return [f"engine: {_arithmetic(sizes)} does not divide {world} devices; {_join(advice)} [M1]"]
+    advice = tuple(_smaller_sizes(engine, world, _dense_sizes, ("tp", "pp", "cp")))
+    text = f"engine: {_arithmetic(sizes)} does not divide {world} devices"
+    return [_Misfit(text=text, sizes=advice, devices=_enough(engine, world), rule="M1")]
 
 
-def _expert_problem(engine: Megatron, world: int) -> list[str]:
+def _expert_problem(engine: Megatron, world: int) -> list[_Misfit]:
     sizes = _expert_sizes(engine)
     if world % _product(sizes) == 0:
         return []
     # Another pp would move the layers of the dense part too: its own rule tells where it is wrong.
-    advice = [*_smaller_sizes(engine, world, _expert_sizes, ("etp", "ep")), f"use {_enough(engine, world)} devices"]
+    advice = tuple(_smaller_sizes(engine, world, _expert_sizes, ("etp", "ep")))
     why = f"engine.etp is not set, so it is TP = {engine.tp}" if engine.etp is None else f"engine.etp is {engine.etp}"
-    return [f"{why}: {_arithmetic(sizes)} does not divide {world} devices; {_join(advice)} [M2]"]
+    text = f"{why}: {_arithmetic(sizes)} does not divide {world} devices"
+    return [_Misfit(text=text, sizes=advice, devices=_enough(engine, world), rule="M2")]
 
 
 def _smaller_sizes(engine: Megatron, world: int, sizes_of: Callable[[Megatron], Sizes], names: Sequence[str]) -> Iterator[str]:
@@ -205,12 +236,13 @@ def _enough(engine: Megatron, world: int) -> int:
     return _next_multiple(lcm(_product(_dense_sizes(engine)), _product(_expert_sizes(engine))), world)
 
 
-def _product_problem(owner: str, sizes: Sizes, world: int, rule: str) -> list[str]:
+def _product_problem(owner: str, sizes: Sizes, world: int, rule: str) -> list[_Misfit]:
     size = _product(sizes)
     if world % size == 0:
         return []
-    advice = [*(text for name, _ in sizes for text in _smaller(sizes, name, world)), f"use {_next_multiple(size, world)} devices"]
-    return [f"{owner}: {_arithmetic(sizes)} does not divide {world} devices; {_join(advice)} [{rule}]"]
+    advice = tuple(text for name, _ in sizes for text in _smaller(sizes, name, world))
+    text = f"{owner}: {_arithmetic(sizes)} does not divide {world} devices"
+    return [_Misfit(text=text, sizes=advice, devices=_next_multiple(size, world), rule=rule)]
 
 
 def _smaller(sizes: Sizes, name: str, world: int) -> Iterator[str]:
@@ -240,12 +272,8 @@ def _next_multiple(size: int, world: int) -> int:
     return -(-world // size) * size
 
 
-def _join(options: Sequence[str]) -> str:
-    return ", or ".join(options) if len(options) == 1 else f"set {', or '.join(options)}"
-
-
-def _fsdp_problems(engine: FSDP, world: int, owner: str) -> list[str]:
-    problems = _product_problem(owner, (("sp", engine.sp),), world, "F2")
+def _fsdp_problems(engine: FSDP, world: int, owner: str) -> list[_Problem]:
+    problems: list[_Problem] = [*_product_problem(owner, (("sp", engine.sp),), world, "F2")]
     if 0 < engine.fsdp_size < world and world % engine.fsdp_size:
         fits = max(size for size in range(1, engine.fsdp_size) if world % size == 0)
         problems.append(
@@ -255,15 +283,15 @@ def _fsdp_problems(engine: FSDP, world: int, owner: str) -> list[str]:
     return problems
 
 
-def _turbo_problems(engine: FSDP, world: int, owner: str) -> list[str]:
+def _turbo_problems(engine: FSDP, world: int, owner: str) -> list[_Misfit]:
     if not isinstance(engine, FSDPTurbo):
         return []
     return _product_problem(owner, (("fully_shard", engine.fully_shard), ("ulysses", engine.ulysses)), world, "F8")
 
 
-def _veomni_problems(engine: VeOmni, world: int, owner: str) -> list[str]:
+def _veomni_problems(engine: VeOmni, world: int, owner: str) -> list[_Problem]:
     sizes = (("sp", engine.sp), ("ep", engine.ep))
-    problems = [problem for size in sizes for problem in _product_problem(owner, (size,), world, "F9")]
+    problems: list[_Problem] = [problem for size in sizes for problem in _product_problem(owner, (size,), world, "F9")]
     dp = world // engine.sp
     if 0 < engine.fsdp_size < dp and dp % engine.fsdp_size:
         fits = max(size for size in range(1, engine.fsdp_size) if dp % size == 0)
@@ -274,10 +302,10 @@ def _veomni_problems(engine: VeOmni, world: int, owner: str) -> list[str]:
     return problems
 
 
-def _rollout_problems(rollout: RolloutEngine, devices: int, nodes: int) -> list[str]:
+def _rollout_problems(rollout: RolloutEngine, devices: int, nodes: int) -> list[_Problem]:
     sizes = (("tp", rollout.tp), ("dp", rollout.dp))
     world, replica = devices * nodes, rollout.tp * rollout.dp
-    problems = _product_problem("rollout", sizes, world, "R1")
+    problems: list[_Problem] = [*_product_problem("rollout", sizes, world, "R1")]
     if not problems and replica > devices and replica % devices:
         problems.append(
             f"rollout: a replica of {_arithmetic(sizes)} devices does not fill whole nodes of {devices}; "

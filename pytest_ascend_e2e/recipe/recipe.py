@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from .algorithms import DAPO, Algorithm, PolicyAlgorithm
+from .arguments import told_arguments
 from .checking import FieldChecks, settle
 from .engines import FSDP, Engine, FSDPTurbo, Megatron, TrainingEngine, VeOmni
 from .environment import environment_problems
@@ -22,6 +23,7 @@ from .rollouts import Rollout, RolloutEngine
 _DEFAULT_TOKENS_PER_GPU = 16384
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
     """What to train. Field names are verl's own wherever verl has a name; lengths are tokens, `steps` are trainer steps.

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
+from .arguments import told_arguments
 from .checking import FieldChecks
 
 DTYPES = ("bfloat16", "float16", "float32")
@@ -59,6 +60,7 @@ class RolloutEngine:
         checks.mapping("engine_kwargs", self.engine_kwargs)
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vllm(RolloutEngine):
     """vLLM (on NPUs with vllm-ascend)."""
@@ -66,6 +68,7 @@ class Vllm(RolloutEngine):
     name: ClassVar[str] = "vllm"
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sglang(RolloutEngine):
     """SGLang; on NPUs its `attention_backend` must be `ascend`, since verl picks a CUDA one where none is given."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from .arguments import told_arguments
 from .checking import FieldChecks, settle
 from .engines import FSDP, Engine, Megatron, TrainingEngine
 from .environment import environment_problems
@@ -18,6 +19,7 @@ from .overrides import override_problems
 LAUNCHERS = ("torchrun", "ray")
 
 
+@told_arguments
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SFT:
     """What to fine-tune. Field names are verl's own wherever verl has a name; lengths are tokens, `steps` are optimizer steps.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from ..datasets import Difficulty, PreparedDataset, prepare
+from ..datasets import Difficulty, PreparedDataset, name_problem, prepare
 from ..deadline import Deadline
 from ..errors import ModelError, PreflightError
 from ..launch import Command, simulation_env, simulation_overrides
@@ -30,13 +30,14 @@ from .commit import commit_of
 from .compositions import Compositions
 from .deadlines import wait_limit
 from .entry import entry_of
-from .host import findings_here, input_findings
+from .host import doubtful_dataset, findings_here, input_findings
 from .merging import merged
 from .pool import device_pool
 from .ready_data import ready_files
 from .run import Run
 from .run_ports import RunPorts, leased_ports
 from .settings import Settings
+from .simulated import refuse_unsimulated
 from .training import Observer, Training
 
 
@@ -117,19 +118,28 @@ class Bench:
             raise PreflightError(*(f"this host cannot train on {self.runner.name}: {text}" for text in found))
 
     def input_problems(self, recipe: Recipe | SFT) -> list[str]:
-        """Return what is wrong with the weights and data that a training here would read; a simulation makes its own."""
+        """Return what is wrong with the weights and data that a training here would read.
+
+        A simulation makes its own, so that there a name must be one of those that can be made, whatever lies ready.
+        """
         if self.runner.simulated:
-            return []
+            unknown = name_problem(recipe.dataset)
+            return [] if unknown is None else [unknown]
         return [str(finding) for finding in input_findings(recipe.model, recipe.dataset, self.settings)]
+
+    def input_doubts(self, recipe: Recipe | SFT) -> list[str]:
+        """Return what looks wrong with data that another host may have, as `input_problems` is asked of this one only."""
+        doubt = doubtful_dataset(recipe.dataset, self.settings)
+        return [] if doubt is None else [doubt]
 
     def lease(self, case: Case) -> Lease:
         """Return as many devices as the case takes, as soon as they are free.
 
         Raises:
-            PreflightError: no training can work on this host.
+            PreflightError: no training can work on this host, or not that of the case.
             LeaseError: they were not free in time; the message names who holds them.
         """
-        self.check_host()
+        self.check_host(case.recipe)
         return self._lease(case)
 
     def _lease(self, case: Case) -> Lease:
@@ -208,8 +218,8 @@ class Bench:
         Raises:
             PreflightError: the runner is a simulated one, and there is no simulation of this trainer or of this model.
         """
-        if self.runner.simulated and isinstance(recipe, SFT):
-            raise PreflightError(f"supervised fine-tuning is not simulated, and {self.runner.name} is; use a runner with NPUs")
+        if self.runner.simulated:
+            refuse_unsimulated(recipe, self.runner.name)
         facts: Mapping[str, object] | None = None
         if model is not None:
             facts = json.loads((model / "config.json").read_text(encoding="utf-8"))

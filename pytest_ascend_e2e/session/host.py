@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..datasets import NAMES, raw_problems
+from ..datasets import NAMES, nearest, raw_problems
 from ..errors import E2EError, ModelError, RunnerError
 from ..models import find_model
 from ..preflight import Host, HostFinding, host_findings
 from ..runners import Catalogue, Runner, find_devices, pick_runner
-from .ready_data import ready_files
+from .ready_data import ready_files, ready_names
 from .settings import Settings
 from .versions import versions
+
+# One or two letters of a name as short as `gsm8k`.
+_SLIP = 0.75
 
 
 def host_of(settings: Settings, environ: Mapping[str, str], *, simulated: bool) -> Host:
@@ -68,10 +71,21 @@ def input_findings(model: str, dataset: str, settings: Settings) -> Iterator[Hos
     if dataset not in NAMES:
         place = settings.datasets_root / dataset
         text = f"{dataset}: neither {place}/train.parquet with test.parquet beside it nor {place}.parquet is there"
-        yield HostFinding(check="host.dataset", text=text, remedy="prepare it for verl, and put it there")
+        meant = nearest(dataset, [*NAMES, *ready_names(settings.datasets_root)])
+        hint = "" if meant is None else f"; or did you mean {meant!r}?"
+        yield HostFinding(check="host.dataset", text=text, remedy=f"prepare it for verl, and put it there{hint}")
     else:
         for problem in raw_problems(dataset, settings.datasets_root):
             yield HostFinding(check="host.dataset", text=problem)
+
+
+def doubtful_dataset(dataset: str, settings: Settings) -> str | None:
+    """Return a warning on a name that may lie ready on another host and looks like a slip for one that is prepared, else None."""
+    is_ready = ready_files(dataset, settings.datasets_root) is not None
+    meant = None if is_ready or dataset.startswith("/") else nearest(dataset, likeness=_SLIP)
+    if meant is None:
+        return None
+    return f"dataset {dataset!r} is none of {', '.join(NAMES)}, so it must lie ready on the runner; did you mean {meant!r}?"
 
 
 def runner_of_host(catalogue: Catalogue, environ: Mapping[str, str]) -> Runner | None:

@@ -17,3 +17,9 @@ def ready_files(name: str, root: Path) -> tuple[Path, Path] | None:
     if train.is_file() and test.is_file():
         return train, test
     return (both, both) if both.is_file() else None
+
+
+def ready_names(root: Path) -> list[str]:
+    """Return the names of what lies directly below a root, sorted."""
+    singles = {path.stem for path in root.glob("*.parquet")}
+    return sorted(singles | {path.parent.name for path in root.glob("*/train.parquet") if ready_files(path.parent.name, root)})

@@ -51,6 +51,20 @@ def test_a_wrong_recipe_is_told_with_its_line_and_without_a_traceback(host: Host
     assert "INTERNALERROR" not in text
 
 
+@PLAIN_AND_XDIST
+def test_a_mistyped_field_is_one_line_at_collection(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases("@npu_nightly(runner='toy-2', recipe=recipe(algorithm=GRPO(kl_los_coef=1)))\ndef test_case(run): pass\n")
+
+    result = host.run(*workers)
+
+    text = result.stdout.str()
+    assert result.ret in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED)
+    result.stdout.fnmatch_lines(["test_cases.py:*: GRPO has no field 'kl_los_coef'; did you mean 'kl_loss_coef'[?]"])
+    assert "TypeError" not in text
+    assert "Traceback" not in text
+    assert "INTERNALERROR" not in text
+
+
 def test_a_nightly_case_has_the_marker_nightly(host: Host) -> None:
     host.cases(
         "@npu_nightly(runner='toy-2', recipe=recipe())\ndef test_night(run): run.check_completed()\n"

@@ -211,3 +211,92 @@ def test_the_sizes_of_a_tiny_model_are_judged_before_it_is_made(host: Host) -> N
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert "rollout.tp: 8 does not divide the 4 attention heads of the model; set 4 [R3]" in result.stdout.str()
     assert not (host.root / "cache" / "models").exists()
+
+
+UNKNOWN_DATA = "@npu_nightly(runner='{runner}', recipe=recipe({fields}))\ndef test_data(run): run.check_completed()\n"
+
+
+@PLAIN_AND_XDIST
+def test_an_unknown_dataset_of_a_simulation_cannot_work(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases(UNKNOWN_DATA.format(runner="sim-2", fields="model='Qwen/Qwen3-0.6B', dataset='gms8k'"))
+
+    result = host.run("--e2e-plan", "--runner", "sim-2", *workers)
+
+    text = result.stdout.str()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "problem: dataset 'gms8k' is not known; expected one of 'geometry3k', 'gsm8k'; did you mean 'gsm8k'?" in text
+    assert "1 planned, 1 cannot work" in text
+    assert "Traceback" not in text
+
+
+def test_data_that_lie_ready_are_none_of_a_simulation(host: Host) -> None:
+    host.cases(UNKNOWN_DATA.format(runner="sim-2", fields="model='Qwen/Qwen3-0.6B', dataset='mine'"))
+    (host.root / "datasets" / "mine.parquet").touch()
+
+    result = host.run("--e2e-plan", "--runner", "sim-2")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "problem: dataset 'mine' is not known" in result.stdout.str()
+
+
+@pytest.mark.parametrize(("dataset", "meant"), [("gms8k", "gsm8k"), ("mnie", "mine")])
+def test_a_dataset_that_is_not_on_this_host_cannot_work_here(host: Host, dataset: str, meant: str) -> None:
+    host.cases(UNKNOWN_DATA.format(runner="toy-2", fields=f"dataset={dataset!r}"))
+    (host.root / "datasets" / "mine.parquet").touch()
+
+    result = host.run("--e2e-plan", "--runner", "toy-2")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert f"prepare it for verl, and put it there; or did you mean {meant!r}? [host.dataset]" in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("dataset", "is_doubtful"), [("gms8k", True), ("openai/gsm8k", True), ("gsm8k_sft", False), ("mine", False)]
+)
+def test_another_host_may_have_data_that_this_one_lacks(host: Host, dataset: str, is_doubtful: bool) -> None:
+    host.cases(UNKNOWN_DATA.format(runner="toy-4", fields=f"dataset={dataset!r}"))
+
+    result = host.run("--e2e-plan", "--runner", "toy-4")
+
+    warning = (
+        f"warning: dataset {dataset!r} is none of geometry3k, gsm8k, so it must lie ready on the runner; did you mean 'gsm8k'?"
+    )
+    assert result.ret == pytest.ExitCode.OK
+    assert (warning in result.stdout.str()) is is_doubtful
+
+
+@pytest.mark.parametrize("fixture", ["run", "npus"])
+def test_an_unknown_dataset_is_refused_before_devices_are_taken(host: Host, fixture: str) -> None:
+    host.cases(UNKNOWN_DATA.format(runner="toy-2", fields="dataset='gms8k'").replace("test_data(run)", f"test_data({fixture})"))
+
+    result = host.run("--runner", "toy-2")
+
+    text = result.stdout.str()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "did you mean 'gsm8k'?" in text
+    assert "Traceback" not in text
+    assert not (host.root / "locks").exists()
+
+
+NOT_SIMULATED = {
+    "sp": ("engine=FSDP2(sp=2)", "engine.sp: 2 cannot be simulated: packing needs the flash attention of a device; "),
+    "changed": ("", "cannot be simulated: packing needs the flash attention of a device; "),
+    "megatron": ("engine=Megatron(tp=2)", "Megatron is not simulated, and sim-2 is; use a runner with NPUs"),
+    "sglang": ("rollout=Sglang(n=2)", "SGLang is not simulated, and sim-2 is; use a runner with NPUs"),
+}
+
+
+@pytest.mark.parametrize("wish", NOT_SIMULATED)
+def test_what_cannot_be_simulated_is_told_as_such(host: Host, wish: str) -> None:
+    fields, expected = NOT_SIMULATED[wish]
+    case = UNKNOWN_DATA.format(runner="sim-2", fields=f"model='Qwen/Qwen3-0.6B', {fields}")
+    host.cases(f"from pytest_ascend_e2e import Megatron, Sglang\n{case}")
+    key = "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size"
+    more = ("--e2e-set", f"{key}=2") if wish == "changed" else ()
+
+    result = host.run("--e2e-plan", "--runner", "sim-2", *more)
+
+    text = result.stdout.str()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert expected in text
+    assert "needs use_remove_padding=True" not in text

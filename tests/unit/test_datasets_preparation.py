@@ -207,7 +207,7 @@ def test_file_prepared_for_verl_in_place_of_raw_data_is_told_as_such(tmp_path: P
 def test_unknown_name_and_impossible_sizes_are_told_together(tmp_path: Path) -> None:
     problems = problems_of(tmp_path, "gsm9k", train_size=0, val_size=-1)
 
-    assert problems[0] == "dataset 'gsm9k' is not known; expected one of 'geometry3k', 'gsm8k'"
+    assert problems[0] == "dataset 'gsm9k' is not known; expected one of 'geometry3k', 'gsm8k'; did you mean 'gsm8k'?"
     assert re.search("train_size=0 .* expected a positive number", problems[1])
     assert re.search("val_size=-1 .* expected a positive number", problems[2])
 

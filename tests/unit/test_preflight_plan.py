@@ -46,6 +46,31 @@ def test_what_is_left_open_is_judged_by_name() -> None:
     assert "trainer.nnodes=2" in plan.arguments
 
 
+POSSIBLE: dict[str, tuple[dict[str, Any], int, int, dict[str, int], str]] = {
+    "devices that do": ({"rollout": Vllm(n=4, tp=4)}, 2, 1, {"num_attention_heads": 8}, "set tp=2, or use 4 devices [R1]"),
+    "another rule of the model": ({"rollout": Vllm(n=4, tp=3)}, 2, 1, {"num_attention_heads": 8}, "set tp=2 [R1]"),
+    "batches": ({"rollout": Vllm(n=4, tp=3)}, 2, 1, {"num_attention_heads": 9}, "set tp=2 [R1]"),
+    "another rule of the layout": (
+        {"engine": Megatron(tp=3), "rollout": Vllm(tp=4), "train_batch_size": 12},
+        3,
+        1,
+        {"num_attention_heads": 12},
+        "set tp=3 [R1]",
+    ),
+    "whole nodes": ({"rollout": Vllm(n=5, tp=5)}, 2, 2, {"num_attention_heads": 5}, "set tp=4 [R1]"),
+}
+
+
+@pytest.mark.parametrize("name", POSSIBLE)
+def test_another_number_of_devices_is_proposed_where_every_rule_holds_on_it(name: str) -> None:
+    fields, devices, nodes, model, expected = POSSIBLE[name]
+
+    plan = judge(recipe_with(**fields), devices, nodes, model_config=model)
+
+    (problem,) = [problem for problem in plan.problems if problem.endswith("[R1]")]
+    assert problem.endswith(f"devices; {expected}")
+
+
 def test_problems_of_layout_and_model_come_together() -> None:
     plan = judge(recipe_with(engine=Megatron(tp=3)), 4, model_config={"num_attention_heads": 8})
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pytest_ascend_e2e.errors import RecipeError
-from pytest_ascend_e2e.recipe import DAPO, FSDP, FSDP2, GRPO, GSPO, PPO, Megatron, Recipe, Sglang, Vllm, to_environment
+from pytest_ascend_e2e.recipe import DAPO, FSDP, FSDP2, GRPO, GSPO, PPO, Lora, Megatron, Recipe, Sglang, Vllm, to_environment
 
 FIELDS: dict[str, Any] = {
     "algorithm": GRPO(),
@@ -178,3 +180,41 @@ def test_a_mini_batch_left_out_is_the_batch() -> None:
 )
 def test_the_short_name_says_what_is_trained(algorithm: Any, engine: Any, rollout: Any, name: str) -> None:
     assert recipe_with(algorithm=algorithm, engine=engine, rollout=rollout).short_name == name
+
+
+MISNAMED: dict[str, tuple[Callable[..., object], dict[str, object], str]] = {
+    "recipe": (recipe_with, {"step": 3}, "Recipe has no field 'step'; accepted are algorithm, model, dataset, "),
+    "algorithm": (GRPO, {"kl_los_coef": 0.1}, "GRPO has no field 'kl_los_coef'; did you mean 'kl_loss_coef'?"),
+    "engine": (Megatron, {"tpp": 2}, "Megatron has no field 'tpp'; did you mean 'tp'?"),
+    "heir": (FSDP2, {"ofload_policy": True}, "FSDP2 has no field 'ofload_policy'; did you mean 'offload_policy'?"),
+    "rollout": (Vllm, {"responses": 4}, "Vllm has no field 'responses'; accepted are n, tp, dp, ep, "),
+    "lora": (Lora, {}, "Lora needs the field 'rank'; write rank=..."),
+    "slip of what is needed": (Lora, {"rnak": 8}, "Lora has no field 'rnak'; did you mean 'rank'?"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISNAMED)
+def test_a_misnamed_field_is_told_with_those_that_there_are(mistake: str) -> None:
+    kind, given, expected = MISNAMED[mistake]
+
+    with pytest.raises(RecipeError) as raised:
+        kind(**given)
+
+    (problem,) = raised.value.problems
+    assert problem.startswith(expected)
+
+
+def test_all_misnamed_fields_are_told_together() -> None:
+    with pytest.raises(RecipeError) as raised:
+        recipe_with(stpes=3, modle="x", dataset="gsm8k")
+
+    assert len(raised.value.problems) == 2
+
+
+def test_a_field_without_its_name_is_told() -> None:
+    with pytest.raises(RecipeError, match=r"GRPO takes its fields by name, got 1\.0 without one; accepted are use_kl_loss, "):
+        GRPO(1.0)  # type: ignore[arg-type, call-arg]  # the mistake
+
+
+def test_the_signature_of_a_recipe_is_that_of_its_fields() -> None:
+    assert list(inspect.signature(Recipe).parameters) == [field.name for field in dataclasses.fields(Recipe)]
