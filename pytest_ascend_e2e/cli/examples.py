@@ -26,7 +26,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("metrics e2e-runs/RUN/metrics.jsonl --json", "all values for a script"),
     ),
     "diagnose": (
-        ("diagnose e2e-runs/RUN/train.log", "why a run failed, and whose turn it is"),
+        ("diagnose e2e-runs/RUN", "why a run failed, and whose turn it is"),
         ("diagnose worker.log --exit-status 137 --json", "a log from elsewhere, with its exit status"),
     ),
     "baseline": (
