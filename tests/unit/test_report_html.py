@@ -190,6 +190,18 @@ def test_the_root_cause_is_marked_in_the_log(runs: list[RunRecord]) -> None:
     assert "NPU out of memory" in marked
 
 
+def test_of_a_training_that_ended_well_no_noise_of_its_end_is_shown(tmp_path: Path) -> None:
+    record = red_run(tmp_path)
+    with (Path(record.run_dir) / "train.log").open("a") as log:
+        log.write("nanobind: leaked 4 instances!\n")
+
+    text = html_report([record])
+
+    assert "The last step lines of 16 lines. The training ended well" in Page(text).texts["run-test_grpo-2"]
+    assert "nanobind" not in text
+    assert 'class="cause"' not in text
+
+
 def test_the_history_of_the_case_stands_on_its_page(runs: list[RunRecord]) -> None:
     text = html_report(runs)
     told = Page(text).texts["run-test_grpo-1"]

@@ -219,8 +219,11 @@ def _log(log: Excerpt | None, record: RunRecord) -> list[Element]:
         else:
             lines.append(node("span", number_of, source, line.text))
     first, last = log.lines[0].number, log.lines[-1].number
-    what = f"Lines {first} to {last} of {log.total}"
+    what = "The last step lines" if log.is_of_steps else f"Lines {first} to {last} of {log.total}"
     pre = node("pre", *lines, class_="log", role="region", tabindex="0", aria_label=what)
+    if log.is_of_steps:
+        told = "The training ended well; what its processes print while they stop is no cause of a failure."
+        return [node("p", f"{what} of {log.total} lines. {told}"), pre]
     if log.has_cause:
         return [node("p", f"{what}, the root cause marked."), pre]
     if record.diagnosis is not None and record.diagnosis.line:
