@@ -25,7 +25,7 @@ STATUSES: Mapping[str, Mapping[int, str]] = {
         2: f"{_MISTAKE}, no NPU on this host, or an output of npu-smi that cannot be read",
     },
     "metrics": {
-        0: "the log was read, whatever its values are",
+        0: "the metrics are shown, whatever they are",
         2: f"{_MISTAKE}, or a log that cannot be read",
     },
     "diagnose": {
