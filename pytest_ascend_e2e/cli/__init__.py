@@ -14,6 +14,7 @@ from types import ModuleType
 
 from ..errors import E2EError
 from .examples import examples_text
+from .statuses import statuses_text
 
 __all__ = ["COMMANDS", "build_parser", "main"]
 
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
-    """Return the parser with these sub-commands; the help of each ends with its examples."""
+    """Return the parser with these sub-commands; the help of each ends with its examples and its exit statuses."""
     parser = argparse.ArgumentParser(
         prog="ascend-e2e",
         description="Judge cases before they run, and write them from scripts; look at a host and its devices, and at metrics, "
@@ -58,16 +59,32 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     for name in commands:
         _module(name).add_parser(subparsers)
         command = subparsers.choices[name]
+        command.description = command.description or _listed(subparsers, name)
+        command.epilog = "\n\n".join(filter(None, [examples_text(name), command.epilog, statuses_text(name)]))
+        for action in _actions(command):
+            action.epilog = statuses_text(name)
+            action.formatter_class = _Help
         command.formatter_class = _Help
-        command.epilog = "\n\n".join(filter(None, [examples_text(name), command.epilog]))
     return parser
 
 
+def _listed(subparsers: argparse._SubParsersAction[argparse.ArgumentParser], name: str) -> str:
+    """Return the line that lists a command as a sentence: the description of one that has no longer one."""
+    line = next((action.help or "" for action in subparsers._choices_actions if action.dest == name), "")  # noqa: SLF001  # no other way
+    return f"{line[:1].upper()}{line[1:]}." if line else ""
+
+
+def _actions(command: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """Return the parsers of a command's own sub-commands."""
+    groups = [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001  # no other way
+    return [action for group in groups for action in group.choices.values()]
+
+
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Wraps a description as argparse does, and leaves the examples below it as they are."""
+    """Wraps a description as argparse does, and leaves what stands below the options as it is."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if text.startswith("examples:"):
+        if text.startswith(("examples:", "exit status:")):
             return super()._fill_text(text, width, indent)
         return argparse.HelpFormatter._fill_text(self, text, width, indent)  # noqa: SLF001  # the hook that argparse names for it
 

@@ -35,7 +35,12 @@ FEWEST = 10
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command with its two actions."""
-    parser = subparsers.add_parser("baseline", help="record a baseline from several runs, or import published figures")
+    parser = subparsers.add_parser(
+        "baseline",
+        help="record a baseline from several runs, or import published figures",
+        description="Write the baseline of a case on a runner into a file beside the case: from several runs of it, or from the "
+        "figures that were published for upstream cases.",
+    )
     actions = parser.add_subparsers(dest="action", required=True, metavar="action")
     record = actions.add_parser(
         "record",

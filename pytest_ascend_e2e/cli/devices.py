@@ -37,7 +37,12 @@ _NAMELESS = "a process that left no name"
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command `devices`."""
-    parser = subparsers.add_parser("devices", help="show the NPUs of this host and who has leased them, or a saved npu-smi info")
+    parser = subparsers.add_parser(
+        "devices",
+        help="show the NPUs of this host and who has leased them, or a saved npu-smi info",
+        description="Show a line for each NPU of this host, with health, memory, processes and lease, and who waits for devices; "
+        "or read a saved output of npu-smi info, which knows no leases.",
+    )
     parser.add_argument(
         "--from", dest="saved", type=Path, metavar="FILE", help="a saved output of npu-smi info (default: ask npu-smi)"
     )

@@ -54,7 +54,12 @@ class Examination:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command `doctor`."""
-    parser = subparsers.add_parser("doctor", help="show what this host has, what its cases lack, and what to do about it")
+    parser = subparsers.add_parser(
+        "doctor",
+        help="show what this host has, what its cases lack, and what to do about it",
+        description="Show the devices, versions, places, limits and leases of this host, and what its cases lack: each thing with "
+        "the cases that it concerns and what to do. Without NPUs the host is looked at as the simulated runner sim-2.",
+    )
     add_selection(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

@@ -22,11 +22,11 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("devices --from npu-smi.txt --json", "a saved output of npu-smi info, as JSON"),
     ),
     "metrics": (
-        ("metrics e2e-runs/RUN/train.log", "the metrics of a console log, by step"),
-        ("metrics e2e-runs/RUN/metrics.jsonl --json", "all values for a script"),
+        ("metrics e2e-runs/RUN", "first, last, least, largest and mean value of each metric of a run"),
+        ("metrics train.log --json", "all values of a console log for a script"),
     ),
     "diagnose": (
-        ("diagnose e2e-runs/RUN/train.log", "why a run failed, and whose turn it is"),
+        ("diagnose e2e-runs/RUN", "why a run failed, and whose turn it is"),
         ("diagnose worker.log --exit-status 137 --json", "a log from elsewhere, with its exit status"),
     ),
     "baseline": (

@@ -15,6 +15,7 @@ from ..errors import HistoryError, RecordError
 from ..history import History, flake_rate, from_lines, to_line
 from ..records import RunRecord
 from ..report import history_text, table
+from ..report.history import COLUMNS
 from ..session import read_run
 
 # The same variable and default as the plugin's setting `history`.
@@ -28,6 +29,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "history",
         help="show the runs of a case over time: flake rate, trend, change",
         description="Show the runs of a case, how often it fails although nothing changed, and which figures drift or stepped.",
+        epilog="\n".join(["columns:", *(f"  {name:<10}  {meaning}" for name, meaning in COLUMNS.items())]),
     )
     parser.add_argument("case", nargs="?", default="", metavar="CASE", help="id or test name of a case (default: list the cases)")
     parser.add_argument("--runner", default="", metavar="NAME", help="only runs on this runner")

@@ -45,7 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "judge",
         help="judge existing runs again, with other limits or another baseline",
         description="Judge existing runs again, by the checks that their tests asked for, with the limits, windows and baselines "
-        "in their records unless others are given. The exit status is 1 if a check fails.",
+        "in their records unless others are given.",
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN_DIR", help="directory of a run, also from a CI artifact")
     parser.add_argument("--only", action="append", choices=GROUPS, help="checks to make, repeated (default: those of the record)")

@@ -23,8 +23,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "merge",
         help="merge the JUnit files of many jobs",
-        description="Merge the JUnit files below a directory, and hold them against the list of cases that were to run. The exit "
-        "status is 1 if a case is red, was reported twice, or did not report. GitHub shows the summary on the page of the job.",
+        description="Merge the JUnit files below a directory, and hold them against the list of cases that were to run. "
+        "GitHub shows the summary on the page of the job.",
     )
     parser.add_argument("directory", type=Path, metavar="DIR", help="directory with what the jobs reported")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""`ascend-e2e metrics FILE`: the metrics of a log of verl, as a table or as JSON.
+"""`ascend-e2e metrics RUN`: the metrics of a run or of a log of verl, as a table or as JSON.
 
 Must not know how a log is read; only where it is.
 """
@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from ..launch import RunDirectory
 from ..metrics import Metrics, MetricSeries, bounded_lines, read_console, read_jsonl, shown_steps
 
 if TYPE_CHECKING:
@@ -26,18 +27,20 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command `metrics`."""
     parser = subparsers.add_parser(
         "metrics",
-        help="show the metrics of a console log or a JSONL log of verl",
-        description="Read a console log of verl, a log file of a Ray worker, or the JSONL of verl's file logger.",
+        help="show the metrics of a run, or of a console log or a JSONL log of verl",
+        description="Show a line for each metric, at how many steps it has a value, its first, last, least and largest "
+        "value, and its mean. They are read from the directory of a run (metrics.jsonl, else train.log), or from a log: a console "
+        "log of verl, a log file of a Ray worker, or the JSONL of verl's file logger.",
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="the log")
+    parser.add_argument("run", metavar="RUN", type=Path, help="directory of a run, or a log")
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object: steps with their metrics, and problems of the log"
     )
 
 
 def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
-    """Print the metrics of `args.file`; return 0, or 2 where the file cannot be read."""
-    path: Path = args.file
+    """Print the metrics of `args.run`; return 0, or 2 where the file cannot be read."""
+    path = _log_of(args.run)
     try:
         with path.open("rb") as stream:
             metrics = read_log(bounded_lines(stream))
@@ -50,6 +53,14 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     stdout.writelines(f"{line}\n" for line in table(metrics))
     stderr.writelines(f"problem: {problem}\n" for problem in metrics.problems)
     return 0
+
+
+def _log_of(path: Path) -> Path:
+    """Return the log that holds the metrics of a run, where this is its directory."""
+    if not path.is_dir():
+        return path
+    files = RunDirectory(path)
+    return files.metrics if files.metrics.is_file() else files.log
 
 
 def read_log(lines: Iterator[bytes]) -> Metrics:

@@ -29,8 +29,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "repeat",
         help="repeat a run from its directory",
         description="Repeat a run by its recorded arguments and environment, on leased devices, and judge it by the checks and "
-        "limits of its record. The case itself is not needed, and may have changed. The exit status is 1 if the repeat is red, "
-        "or the run was by what only its test can check.",
+        "limits of its record. The case itself is not needed, and may have changed.",
     )
     parser.add_argument("run", type=Path, metavar="RUN_DIR", help="directory of a run, also from a CI artifact")
     parser.add_argument(

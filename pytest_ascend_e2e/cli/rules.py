@@ -15,8 +15,13 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the parser of this command."""
-    parser = subparsers.add_parser("rules", help="show the rules that a preflight checks, with their sources")
-    parser.add_argument("id", nargs="*", help="ids of rules, as they end a text of a plan; all where none is given")
+    parser = subparsers.add_parser(
+        "rules",
+        help="show the rules that a preflight checks, with their sources",
+        description="Show the rules that a plan judges cases by, as a table: the id that ends each text of the plan, what the rule "
+        "demands, and its source.",
+    )
+    parser.add_argument("id", nargs="*", metavar="ID", help="ids of rules, as they end a text of a plan; all where none is given")
 
 
 def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:  # noqa: ARG001  # every command has this signature

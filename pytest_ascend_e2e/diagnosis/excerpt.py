@@ -1,4 +1,4 @@
-"""The part of a log that a reader wants to see: the lines around the root cause, or the last ones where none is known.
+"""The part of a log that a reader wants to see: the lines around the root cause, the last ones where none is known, the last steps.
 
 Must not know: files, or how a root cause is found.
 """
@@ -29,10 +29,11 @@ class ExcerptLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Excerpt:
-    """Neighbouring lines of a log of `total` lines; blank ones are left out."""
+    """Neighbouring lines of a log of `total` lines, blank ones left out; or, of `is_of_steps`, its last step lines."""
 
     lines: tuple[ExcerptLine, ...]
     total: int
+    is_of_steps: bool = False
 
     @property
     def has_cause(self) -> bool:
@@ -61,6 +62,20 @@ def excerpt(lines: Iterable[bytes], cause: str, *, before: int = 15, after: int 
         is_new_stretch = is_new_stretch or bool(STEP.search(line.text))
         recent.append(_plain(line))
     return Excerpt(lines=tuple(found or recent), total=total)
+
+
+def last_steps(lines: Iterable[bytes], *, most: int = 8) -> Excerpt:
+    """Return the last step lines of a training that ended well: after them the log has only the noise of processes that stop.
+
+    Where there is none, the last lines.
+    """
+    steps: deque[ExcerptLine] = deque(maxlen=most)
+    recent: deque[ExcerptLine] = deque(maxlen=most)
+    for line in _shown(lines, lambda _: False):
+        recent.append(line)
+        if STEP.search(line.text):
+            steps.append(line)
+    return Excerpt(lines=tuple(steps or recent), total=recent[-1].number if recent else 0, is_of_steps=bool(steps))
 
 
 def _shown(lines: Iterable[bytes], is_cause: Callable[[str], bool]) -> Iterator[ExcerptLine]:

@@ -18,6 +18,7 @@ from .reader import Reader
 from .rule import ADVICE, INFRA, Finding, Rank
 from .text import clean, shorten, split_lines
 
+_SOUND_END = "The training reached its end; the log shows no failure of it."
 _OURS = frozenset({Ending.DEADLINE, Ending.FATAL_LINE, Ending.INTERRUPTED})
 _SHELL_SIGNAL = 128
 _WARNING = re.compile(r"warning\b", re.IGNORECASE)
@@ -119,6 +120,11 @@ def diagnose(
     return Diagnosis(kind=kind, line=found.line, infra=kind in INFRA, advice=found.finding.advice or ADVICE[kind])
 
 
+def is_sound(diagnosis: Diagnosis) -> bool:
+    """Tell whether it says that the training reached its end and the log shows no failure."""
+    return diagnosis.kind is Kind.UNKNOWN and diagnosis.advice == _SOUND_END
+
+
 def _from_log(log: _Log, *, exit_status: int | None) -> _Found | None:
     """Of a finished run only what is no shutdown noise counts; an error that the run outlived by three steps never does."""
     if log.progress.is_finished:
@@ -175,9 +181,7 @@ def _without_cause(log: _Log, *, ending: Ending | None, end_reason: str) -> Diag
         advice = "It was stopped from outside: the log shows no failure of it."
         return Diagnosis(kind=Kind.UNKNOWN, line="", infra=False, advice=advice)
     if log.progress.is_finished:
-        return Diagnosis(
-            kind=Kind.UNKNOWN, line="", infra=False, advice="The training reached its end; the log shows no failure of it."
-        )
+        return Diagnosis(kind=Kind.UNKNOWN, line="", infra=False, advice=_SOUND_END)
     if not last:
         return Diagnosis(
             kind=Kind.UNKNOWN,

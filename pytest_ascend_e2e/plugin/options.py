@@ -335,10 +335,10 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
 
 
 def header_lines(found: Mapping[str, Setting]) -> list[str]:
-    """Return one line for the header with every setting that is not the default, empty if there is none."""
+    """Return one line for the header with every setting that is not the default but the runner, which has its own; else none."""
     given = [
         f"{setting.option.flag} {' '.join(setting.texts)} ({setting.source})"
-        for setting in found.values()
-        if setting.source != "default"
+        for name, setting in found.items()
+        if setting.source != "default" and name != "runner"
     ]
     return [f"ascend-e2e: {', '.join(given)}"] if given else []

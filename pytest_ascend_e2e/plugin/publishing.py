@@ -7,6 +7,7 @@ that is killed has left what had ended by then.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
@@ -71,8 +72,10 @@ class Publisher:
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the annotations, and where the report lies."""
+        """Print the annotations, where the runs lie, and where the report does."""
         for line in annotation_lines(self._state, self._config.rootpath, self._environ):
+            terminalreporter.write_line(line)
+        for line in runs_lines(self._state, self._config.invocation_params.dir):
             terminalreporter.write_line(line)
         if self._directory is not None:
             terminalreporter.write_line(f"report: {relative(self._directory, self._config)}")
@@ -116,6 +119,17 @@ def annotation_lines(state: State, rootpath: Path, environ: Mapping[str, str]) -
             yield annotation("error", result.message, path=path, line=result.line, title=f"{name}: {result.outcome.value}")
         if "retried" in result.properties:
             yield annotation("warning", result.properties["retried"], path=path, line=result.line, title=f"{name}: repeated")
+
+
+def runs_lines(state: State, here: Path) -> Iterator[str]:
+    """Yield the line that says where the runs of this session lie and how to look at them; none where nothing was trained."""
+    runs = {value for case in state.results.found.values() for name, value in case.properties.items() if name.endswith(RUN_DIR)}
+    if not runs:
+        return
+    one = len(runs) == 1
+    place = Path(min(runs)) if one else state.settings.run_root.absolute()
+    shown = shlex.quote(str(place.relative_to(here) if here in place.parents else place))
+    yield f"run: {shown}; see it: ascend-e2e report {shown}" if one else f"runs: {shown}; see them: ascend-e2e report {shown}"
 
 
 def _copy_end(source: Path, target: Path) -> None:

@@ -98,7 +98,7 @@ def make_state(config: pytest.Config, environ: Mapping[str, str]) -> State:
         name, origin = worker["e2e_runner"], worker["e2e_runner_origin"]
         runner = catalogue.get(name) if name else None
     elif is_plan:
-        runner, origin = None, "every case on its own runner"
+        runner, origin = None, "a plan without --runner"
     else:
         runner, origin = _from_devices(catalogue, environ)
     shared = None if worker is None else Path(worker["e2e_compositions"])
@@ -122,7 +122,7 @@ def _from_devices(catalogue: Catalogue, environ: Mapping[str, str]) -> tuple[Run
     """Find the runner from the devices; a host without any gets simulated NPUs, a host whose NPUs cannot be told an error."""
     devices = find_devices(environ)
     if devices.is_bare:
-        return catalogue.get(DEFAULT_SIMULATION), f"no NPU here: {devices.reason}"
+        return catalogue.get(DEFAULT_SIMULATION), devices.reason
     if not devices.devices:
         raise RunnerError(
             f"{devices.reason}: this host has NPUs, so nothing is simulated unasked; --runner {DEFAULT_SIMULATION} asks for it"

@@ -24,6 +24,17 @@ FIGURES: Mapping[str, str] = MappingProxyType(
         "memory GB": "peak_memory_gb",
     }
 )
+# What a reader may take the columns of a history for.
+COLUMNS: Mapping[str, str] = MappingProxyType(
+    {
+        "reward": "mean reward of the last step (critic/rewards/mean)",
+        "probs diff": "difference of rollout and training probabilities, mean over the steps (training/rollout_probs_diff_mean)",
+        "tokens/s": "of one device, median of the steps after the first (perf/throughput)",
+        "s/step": "seconds, median of the steps after the first (timing_s/step)",
+        "memory GB": "peak of a training process (actor/perf/max_memory_allocated_gb)",
+        "commit": "that of the cases; + where files differed from it",
+    }
+)
 DOUBT = 0.01
 _FEWEST = 5
 
@@ -39,7 +50,7 @@ def history_text(records: Sequence[RunRecord], *, last: int = 20) -> list[str]:
                 verdict_text(record),
                 format_duration(record.duration_s),
                 *(number(record.summary.get(key)) for key in FIGURES.values()),
-                record.commit[:8] or "-",
+                commit_text(record),
             )
             for record in records[-last:]
         ],
@@ -54,18 +65,30 @@ def summary_lines(records: Sequence[RunRecord]) -> Iterator[str]:
     """Yield one line for the flakes, and one for each figure that has values enough: its trend and its change over the runs."""
     flakes = flake_rate(records)
     yield (
-        f"flake rate: {flakes.rate:.1%} ({flakes.flaky} of {flakes.runs} runs failed where the same commit and versions passed; "
-        f"{flakes.failed} failed in all, {flakes.infra} of them by the machine)"
+        f"flake rate: {flakes.rate:.1%} ({flakes.flaky} of {_counted(flakes.runs)} failed where the same commit and versions "
+        f"passed; {flakes.failed} failed in all, {flakes.infra} of them by the machine)"
     )
     if flakes.interrupted:
         yield f"interrupted: {flakes.interrupted} more, which count as neither"
     passed = [record for record in records if record.is_passed]
+    if len(passed) < _FEWEST:
+        yield f"trends: they need {_FEWEST} runs that passed, and {_counted(len(passed))} did"
+        return
     for name, key in FIGURES.items():
         found = [(record, record.summary[key]) for record in passed if key in record.summary]
         if len(found) < _FEWEST:
-            yield f"{name}: {len(found)} runs that passed have it; a trend needs {_FEWEST}"
+            yield f"{name}: a trend needs {_FEWEST} runs that passed and have it; {_counted(len(found))} of {len(passed)}"
         else:
             yield f"{name}: {_drift([record for record, _ in found], [value for _, value in found])}"
+
+
+def commit_text(record: RunRecord) -> str:
+    """Return the commit of a run in a few letters, with a plus where files differed from it."""
+    return f"{record.commit[:8]}{'+' if record.is_dirty else ''}" if record.commit else "-"
+
+
+def _counted(runs: int) -> str:
+    return f"{runs} run" if runs == 1 else f"{runs} runs"
 
 
 def verdict_text(record: RunRecord) -> str:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import yaml
 
-from ..diagnosis import Excerpt, excerpt
+from ..diagnosis import Excerpt, excerpt, last_steps
 from ..errors import RecordError
 from ..launch import Redactor, RunDirectory
 from ..metrics import Metrics, bounded_lines
@@ -54,16 +54,14 @@ class Evidence:
 
 
 def read_evidence(record: RunRecord) -> Evidence:
-    """Return what lies in the record's run directory; of the log, the lines around the root cause of its diagnosis."""
+    """Return what lies in the record's run directory; of the log, the lines around the root cause, or the last steps."""
     missing: list[str] = []
     directory = Path(record.run_dir)
-    cause = record.diagnosis.line if record.diagnosis is not None else ""
-    after = 0 if record.is_passed else _LINES_AFTER_A_CAUSE  # the end of a sound log tells little
     return Evidence(
         record=record,
         metrics=_read(lambda: read_metrics(directory), missing),
         configuration=read_configuration(record),
-        log=_read(lambda: _excerpt(RunDirectory(directory).log, cause, after), missing),
+        log=_read(lambda: _excerpt(RunDirectory(directory).log, record), missing),
         missing=tuple(missing),
     )
 
@@ -100,9 +98,11 @@ def _read(read: Callable[[], _Read], missing: list[str]) -> _Read | None:
     return None
 
 
-def _excerpt(path: Path, cause: str, after: int) -> Excerpt:
+def _excerpt(path: Path, record: RunRecord) -> Excerpt:
+    cause = record.diagnosis.line if record.diagnosis is not None else ""
     with path.open("rb") as stream:
-        found = excerpt(bounded_lines(stream), cause, after=after)
+        lines_of = bounded_lines(stream)
+        found = last_steps(lines_of) if record.is_completed else excerpt(lines_of, cause, after=_LINES_AFTER_A_CAUSE)
     # The log is as the training printed it; what leaves its directory holds nothing that looks like a secret.
     redactor = Redactor()
     lines = (dataclasses.replace(line, text=redactor.text(line.text)) for line in found.lines)

@@ -223,8 +223,23 @@ def completed_record(draft: RunRecord, directory: RunDirectory, metrics: Metrics
         summary=figures(metrics),
         host=ended.host,
         diagnosis=_diagnosis(directory.log, ended),
-        problems=[*draft.problems, *(f"left behind and ended: {name}" for name in (*ended.leftovers, *ended.stuck))],
+        problems=[*draft.problems, *_remains(ended)],
     )
+
+
+def _remains(ended: Exit) -> list[str]:
+    """Return what is to be said of processes that the training left, which decides no verdict."""
+    gone = [name for name in ended.leftovers if name not in ended.stuck]
+    texts = []
+    if gone:
+        texts.append(
+            f"still there after the training's end, and ended by the session: {', '.join(gone)}; this alone makes no run red"
+        )
+    if ended.stuck:
+        texts.append(
+            f"still there after the training's end, and SIGKILL did not end them: {', '.join(ended.stuck)}; look at the host"
+        )
+    return texts
 
 
 def progress_of(steps: int, observe: Observer | None) -> Callable[[Sequence[bytes]], str | None]:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from ..errors import BaselineError
-from ..metrics import Metrics, MetricSeries, shown_steps
+from ..metrics import Metrics, MetricSeries
 from ..records import Check
-from .blocks import after_warmup
+from .blocks import after_warmup, over
 from .limits import Limit, failed, judged
 from .student import upper_quantile
 
@@ -219,7 +219,7 @@ def _held_against(series: MetricSeries, baseline: Baseline, name: str, versions:
     else:
         limit = low if value < low.value else high
     statistic = "maximum" if _is_peak(series.name) else "median"
-    check = judged(name, value, limit, what=f"{series.name}, {statistic} of steps {shown_steps(series.steps)},", metric=series.name)
+    check = judged(name, value, limit, what=over(series.name, statistic, series.steps), metric=series.name)
     notes = [check.message]
     if is_better:
         notes.append(

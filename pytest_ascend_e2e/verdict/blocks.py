@@ -69,7 +69,7 @@ def check_level(metrics: Metrics, key: str, limit: Limit, *, window: int, name: 
     if len(series) < window:
         return (undecided(name, f"{key}: a window of {window} steps does not fit into {len(series)} training steps", metric=key),)
     last = series.last(window)
-    return (judged(name, last.mean(), limit, what=f"{key}, mean of steps {shown_steps(last.steps)}", metric=key),)
+    return (judged(name, last.mean(), limit, what=over(key, "mean", last.steps), metric=key),)
 
 
 def check_median(metrics: Metrics, key: str, limit: Limit, *, warmup: int, name: str = "") -> tuple[Check, ...]:
@@ -78,7 +78,7 @@ def check_median(metrics: Metrics, key: str, limit: Limit, *, warmup: int, name:
     series = after_warmup(metrics, key, warmup=warmup, name=name)
     if isinstance(series, Check):
         return (series,)
-    return (judged(name, series.median(), limit, what=f"{key}, median of steps {shown_steps(series.steps)}", metric=key),)
+    return (judged(name, series.median(), limit, what=over(key, "median", series.steps), metric=key),)
 
 
 def check_window(metrics: Metrics, key: str, limit: Limit, *, first_step: int, last_step: int, name: str = "") -> tuple[Check, ...]:
@@ -89,7 +89,7 @@ def check_window(metrics: Metrics, key: str, limit: Limit, *, first_step: int, l
     series = usable_series(metrics, key, name=name, steps=range(first_step, last_step + 1))
     if isinstance(series, Check):
         return (series,)
-    return (judged(name, series.mean(), limit, what=f"{key}, mean of steps {shown_steps(series.steps)}", metric=key),)
+    return (judged(name, series.mean(), limit, what=over(key, "mean", series.steps), metric=key),)
 
 
 def check_monotone(metrics: Metrics, key: str, direction: Literal["rising", "falling"], *, name: str = "") -> tuple[Check, ...]:
@@ -123,6 +123,11 @@ def check_spread(metrics: Metrics, key: str, limit: Limit, *, warmup: int = 0, n
         return (undecided(name, f"{key}: one step shows no spread", metric=key),)
     what = f"{key}, standard deviation over steps {shown_steps(series.steps)}"
     return (judged(name, series.std(), limit, what=what, metric=key),)
+
+
+def over(key: str, statistic: str, steps: Sequence[int]) -> str:
+    """Return the name of a statistic of `key` over these steps; of one step it is the value itself."""
+    return f"{key} at step {steps[0]}" if len(steps) == 1 else f"{key}, {statistic} of steps {shown_steps(steps)}"
 
 
 def after_warmup(metrics: Metrics, key: str, *, warmup: int, name: str) -> MetricSeries | Check:

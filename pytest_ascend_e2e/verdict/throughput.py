@@ -13,7 +13,7 @@ from ..errors import CheckError
 from ..metrics import Metrics, MetricSeries, shown_steps
 from ..records import Check
 from .baseline import Baseline, check_baseline
-from .blocks import after_warmup, check_each_value, check_median, usable_series
+from .blocks import after_warmup, check_each_value, check_median, over, usable_series
 from .limits import GIVEN, Limit, failed, judged, not_made, passed
 
 THROUGHPUT = "perf/throughput"
@@ -203,7 +203,7 @@ def _reported(metrics: Metrics, devices: int, warmup: int) -> Check:
         return series
     rate = series.median()
     message = (
-        f"{THROUGHPUT}, median of steps {shown_steps(series.steps)}, is {rate:.6g} tokens per second and device, "
+        f"{over(THROUGHPUT, 'median', series.steps)} is {rate:.6g} tokens per second and device, "
         f"{rate * devices:.6g} for {devices} devices; reported only, no limit was asked for"
     )
     return passed(name, message, metric=THROUGHPUT, value=rate)

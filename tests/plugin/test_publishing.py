@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -143,3 +144,22 @@ def test_a_file_that_cannot_be_collected_is_on_the_page(
     told = "cannot be collected: ModuleNotFoundError: No module named 'nothing_of_this_name'"
     assert f"test_broken.py,line=1,title=test_broken.py%3A error::{told}" in result.stdout.str()
     assert "1 error" in (host.pytester.path / "report" / "summary.md").read_text()
+
+
+@PLAIN_AND_XDIST
+def test_a_green_session_says_once_where_its_runs_lie(host: Host, workers: tuple[str, ...]) -> None:
+    case = "@npu_nightly(runner='toy-2', recipe=recipe(steps=2))\ndef test_{name}(run): run.check_completed()\n\n"
+    host.cases(case.format(name="one") + case.format(name="two"))
+
+    both = host.run("--runner", "toy-2", *workers).stdout.str()
+    one = host.run("--runner", "toy-2", "-k", "two", *workers).stdout.str()
+
+    assert both.count("e2e report") == both.count("runs: runs; see them: ascend-e2e report runs\n") == 1
+    (found,) = re.findall(r"^run: (runs/test_two-\S+); see it: ascend-e2e report \1$", one, re.MULTILINE)
+    assert (host.pytester.path / found / "record.json").is_file()
+
+
+def test_a_session_that_trained_nothing_names_no_runs(host: Host) -> None:
+    host.cases("def test_plain(): pass\n")
+
+    assert "see them" not in host.run().stdout.str()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.plugin.conftest import PLAIN_AND_XDIST, Host
@@ -74,6 +76,17 @@ def test_the_flag_stands_above_the_variable(host: Host, monkeypatch: pytest.Monk
     result = host.run("--runner", "toy-2", "--collect-only")
 
     assert "runner: toy-2 (--runner)" in result.stdout.str()
+    assert result.stdout.str().count("(--runner)") == 1
+
+
+@pytest.mark.skipif(any(Path("/dev").glob("davinci*")), reason="needs a host without NPUs")
+def test_the_runner_of_a_host_without_npus_and_why_stand_once_in_the_header(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.cases("def test_plain(): pass\n")
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    result = host.run("--collect-only")
+
+    assert "runner: sim-2 (no NPU on this host: npu-smi is not on PATH" in result.stdout.str()
 
 
 @PLAIN_AND_XDIST

@@ -6,10 +6,13 @@ import argparse
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_ascend_e2e.cli import diagnose
+from pytest_ascend_e2e.records import Check, Ending, Verdict
+from tests.fakes.run_directories import PASSED, write_run
 
 
 def call(*words: str) -> tuple[int, str, str]:
@@ -73,6 +76,50 @@ def test_an_unknown_cause_is_nobody_s_turn(tmp_path: Path) -> None:
     _, out, _ = call(str(path))
 
     assert "not visible in the log" in out
+
+
+WHOLE = "Total training steps: 1\nstep:1 - actor/loss:0.1\nnanobind: leaked 3 types!\n"
+FAILED = Check(name="rewards.rises", verdict=Verdict.FAILED, message="the reward does not rise")
+
+
+def test_of_a_training_that_ended_well_the_failed_checks_are_told(tmp_path: Path) -> None:
+    directory = write_run(tmp_path, 1, checks=(PASSED, FAILED))
+    (directory / "train.log").write_text(WHOLE)
+
+    outputs = [call(str(path))[1] for path in (directory, directory / "train.log")]
+
+    assert outputs[0] == outputs[1]
+    assert outputs[0].startswith("kind:       none: the training ended well\n")
+    assert f"Of its 2 checks 1 failed; `ascend-e2e judge {directory}` makes them again." in outputs[0]
+    assert outputs[0].endswith("\nfailed:     rewards.rises: the reward does not rise\n")
+
+
+def test_of_a_whole_log_without_a_record_the_way_to_the_checks_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(WHOLE)
+
+    _, out, _ = call(str(log))
+
+    assert out.startswith("kind:       none: the training ended well\n")
+    assert "If its run is red, a check failed: `ascend-e2e judge RUN_DIR` says which." in out
+
+
+@pytest.mark.parametrize("changed", [{"exit_status": 1}, {"ending": Ending.DEADLINE, "exit_status": None}])
+def test_a_training_that_reached_its_end_and_failed_did_not_end_well(tmp_path: Path, changed: dict[str, Any]) -> None:
+    directory = write_run(tmp_path, 1, **changed)
+    (directory / "train.log").write_text(WHOLE)
+
+    assert "ended well" not in call(str(directory))[1]
+    assert "ended well" not in call(str(directory / "train.log"), "--exit-status", "1")[1]
+
+
+def test_a_record_that_is_broken_leaves_the_diagnosis_of_the_log(tmp_path: Path, log: Path) -> None:
+    (tmp_path / "record.json").write_text("{")
+
+    status, out, err = call(str(log.rename(tmp_path / "train.log")))
+
+    assert (status, err) == (0, "")
+    assert out.startswith("kind:       disk-full\n")
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "."])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shlex
 import shutil
 import subprocess
@@ -25,7 +26,25 @@ def test_the_help_of_a_command_ends_with_examples(command: str, capsys: pytest.C
     shown = capsys.readouterr().out
     assert ended.value.code == 0
     assert "examples:\n  ascend-e2e " in shown, f"write some into pytest_ascend_e2e/cli/examples.py for {command}"
-    assert "\n\n" in shown[: shown.index("options:")], "a description stands above the options"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_describes_it_and_its_exit_statuses(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = build_parser([command])
+    with pytest.raises(SystemExit):
+        parser.parse_args([command, "--help"])
+
+    _, description, *_, statuses = capsys.readouterr().out.split("\n\n")
+    assert re.fullmatch(r"[A-Z].+\.", description, re.DOTALL)
+    assert statuses.startswith("exit status:\n  0  "), f"write them into pytest_ascend_e2e/cli/statuses.py for {command}"
+    assert "\n  2  " in statuses
+
+
+def test_an_action_of_a_command_tells_the_exit_statuses_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["baseline", "record", "--help"])
+
+    assert "\n  2  wrong arguments, or runs that are refused: nothing is written\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [words for examples in EXAMPLES.values() for words, _ in examples])

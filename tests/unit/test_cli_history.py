@@ -13,6 +13,7 @@ import pytest
 from pytest_ascend_e2e.cli import history
 from pytest_ascend_e2e.history import History
 from pytest_ascend_e2e.records import Check, Ending, RunRecord, Verdict
+from pytest_ascend_e2e.report.history import COLUMNS, FIGURES
 from tests.fakes.logged_run import seeded
 from tests.fakes.run_directories import SOUND, write_run
 
@@ -85,6 +86,33 @@ def test_flakes_and_failures_are_told_apart(file: Path) -> None:
     assert line_of(out, "flake rate:").startswith("flake rate: 3.3% (1 of 30 runs failed")
     assert "2 failed in all" in out
     assert out.count("failed: rewards.level") == 2
+
+
+def test_of_too_few_runs_one_line_says_what_trends_need(file: Path) -> None:
+    History(file).add(thirty()[:1])
+
+    _, out, _ = run("test_grpo", "--file", file)
+
+    assert line_of(out, "flake rate:").startswith("flake rate: 0.0% (0 of 1 run failed")
+    assert out.splitlines()[-1] == "trends: they need 5 runs that passed, and 1 run did"
+    assert out.count("need") == 1
+
+
+def test_a_figure_that_few_runs_have_is_told_by_itself(file: Path) -> None:
+    History(file).add(thirty())
+
+    _, out, _ = run("test_grpo", "--file", file)
+
+    assert line_of(out, "reward:") == "reward: a trend needs 5 runs that passed and have it; 0 runs of 30"
+
+
+def test_every_figure_is_explained_and_files_that_differ_from_the_commit_are_told(file: Path) -> None:
+    History(file).add([dataclasses.replace(SOUND, is_dirty=True)])
+
+    _, out, _ = run("test_grpo", "--file", file)
+
+    assert FIGURES.keys() < COLUMNS.keys()
+    assert "0a1b2c3d+" in out
 
 
 def test_without_a_case_all_are_listed(file: Path) -> None:

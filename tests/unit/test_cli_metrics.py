@@ -43,6 +43,17 @@ def test_a_jsonl_log_is_told_by_its_first_line(tmp_path: Path) -> None:
     assert json.loads(out)["steps"] == [{"step": 1, "metrics": {"a/b": "nan"}}, {"step": 2, "metrics": {"a/b": 3.0}}]
 
 
+def test_a_run_directory_is_read_from_its_metrics_else_from_its_console_log(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("step:1 - a/b:1\n")
+    from_console = run(str(tmp_path), "--json")
+    (tmp_path / "metrics.jsonl").write_text('{"step":1,"data":{"a/b":2}}\n')
+
+    from_metrics = run(str(tmp_path), "--json")
+
+    assert json.loads(from_console[1])["steps"] == [{"step": 1, "metrics": {"a/b": 1.0}}]
+    assert json.loads(from_metrics[1])["steps"] == [{"step": 1, "metrics": {"a/b": 2.0}}]
+
+
 def test_the_table_shows_each_metric_and_the_problems_apart(tmp_path: Path) -> None:
     path = written(tmp_path, "step:1 - a/b:1\nstep:2 - a/b:3 - c/\n")
 

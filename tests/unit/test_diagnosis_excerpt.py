@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ascend_e2e.diagnosis import diagnose, excerpt
+from pytest_ascend_e2e.diagnosis import diagnose, excerpt, last_steps
 from pytest_ascend_e2e.records import Ending
 
 CAUSE = "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB"
@@ -77,3 +77,28 @@ def test_a_long_line_is_cut_and_blank_ones_are_left_out() -> None:
     found = excerpt(log_of("x" * 9000, "", "  "), "")
 
     assert [len(line.text) for line in found.lines] == [501]
+
+
+NOISE = (
+    "nanobind: leaked 4 instances!",
+    "UserWarning: resource_tracker: There appear to be 1 leaked semaphore objects to clean up",
+)
+
+
+def test_of_a_whole_training_the_last_steps_are_shown_and_not_the_noise_of_its_end() -> None:
+    log = log_of(*[line for step in range(1, 5) for line in (f"step:{step} - actor/loss:1.0", "so")], *NOISE)
+
+    found = last_steps(log, most=2)
+
+    assert [(line.number, line.text) for line in found.lines] == [(5, "step:3 - actor/loss:1.0"), (7, "step:4 - actor/loss:1.0")]
+    assert found.is_of_steps
+    assert not found.has_cause
+    assert found.total == 10
+
+
+def test_of_a_log_without_steps_the_last_lines_are_shown() -> None:
+    found = last_steps(log_of("one", "two", "three"), most=2)
+
+    assert [line.text for line in found.lines] == ["two", "three"]
+    assert not found.is_of_steps
+    assert last_steps([]).lines == ()

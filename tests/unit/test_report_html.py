@@ -172,6 +172,28 @@ def test_another_run_is_no_last_green_one(tmp_path: Path, changed: dict[str, Any
     assert "No earlier run of this case" in told
 
 
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        ({}, {}, "Commit: the same."),
+        ({}, {"is_dirty": True}, "Commit: 1 different setting last green run this run commit abc abc with changes"),
+        ({"is_dirty": True}, {"is_dirty": True}, "Commit: abc at both, but each time files differed from it"),
+        ({"commit": ""}, {"commit": ""}, "Commit: not known"),
+    ],
+    ids=["clean", "one-dirty", "both-dirty", "no-repository"],
+)
+def test_a_commit_is_the_same_only_where_its_files_are(
+    tmp_path: Path, then: dict[str, Any], now: dict[str, Any], told: str
+) -> None:
+    green = dataclasses.replace(green_run(tmp_path), **{"commit": "abc", **then})
+    red = dataclasses.replace(red_run(tmp_path), **{"commit": "abc", **now})
+
+    text = Page(html_report([green, red])).texts["run-test_grpo-2"]
+
+    assert told in text
+    assert ("Commit: the same" in text) == (told == "Commit: the same.")
+
+
 def test_a_configuration_that_is_gone_is_said_and_not_taken_for_equal(tmp_path: Path) -> None:
     green = green_run(tmp_path)
     (Path(green.run_dir) / "config.yaml").unlink()
@@ -188,6 +210,18 @@ def test_the_root_cause_is_marked_in_the_log(runs: list[RunRecord]) -> None:
     (marked,) = re.findall(r'<span class="cause">(.*?)</span>', text)
     assert "root cause" in marked
     assert "NPU out of memory" in marked
+
+
+def test_of_a_training_that_ended_well_no_noise_of_its_end_is_shown(tmp_path: Path) -> None:
+    record = red_run(tmp_path)
+    with (Path(record.run_dir) / "train.log").open("a") as log:
+        log.write("nanobind: leaked 4 instances!\n")
+
+    text = html_report([record])
+
+    assert "The last step lines of 16 lines. The training ended well" in Page(text).texts["run-test_grpo-2"]
+    assert "nanobind" not in text
+    assert 'class="cause"' not in text
 
 
 def test_the_history_of_the_case_stands_on_its_page(runs: list[RunRecord]) -> None:

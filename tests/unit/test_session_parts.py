@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 
 from pytest_ascend_e2e.errors import E2EError, PreflightError
+from pytest_ascend_e2e.launch import Exit, RunDirectory
+from pytest_ascend_e2e.metrics import read_jsonl
 from pytest_ascend_e2e.preflight import Request
 from pytest_ascend_e2e.recipe import FSDP, FSDP2, GRPO, SFT, Recipe, Vllm
+from pytest_ascend_e2e.records import Ending
 from pytest_ascend_e2e.session import Compositions, quarantine_from_arguments
 from pytest_ascend_e2e.session.entry import entry_of
 from pytest_ascend_e2e.session.ready_data import ready_files
+from pytest_ascend_e2e.session.training import completed_record
 from pytest_ascend_e2e.session.versions import image_of
+from tests.fakes.run_directories import SOUND
 
 REINFORCEMENT = Recipe(
     algorithm=GRPO(),
@@ -142,3 +147,20 @@ def test_a_failed_child_is_shared_too(tmp_path: Path) -> None:
             Compositions(python, shared=tmp_path).of(request)
 
     assert starts(tmp_path) == 1
+
+
+def test_processes_that_a_training_left_are_told_once_and_make_no_run_red(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    directory.log.write_text("")
+    left = Exit(
+        ending=Ending.EXITED, exit_status=0, signal=None, end_reason="", duration_s=1.0,
+        leftovers=("python[7]", "raylet[8]", "python[9]"), stuck=("python[9]",),
+    )  # fmt: skip
+
+    record = completed_record(SOUND, directory, read_jsonl(()), left)
+
+    assert record.problems == [
+        "still there after the training's end, and ended by the session: python[7], raylet[8]; this alone makes no run red",
+        "still there after the training's end, and SIGKILL did not end them: python[9]; look at the host",
+    ]
+    assert record.is_passed

@@ -38,6 +38,14 @@ def test_a_limit_above_what_was_reached_fails() -> None:
     assert "median of steps 2..15" in failed["throughput.tokens"].message
 
 
+def test_the_median_of_one_step_is_told_as_that_step() -> None:
+    checks = check_throughput(Metrics(logged_run(2)), devices=DEVICES, minimum=400)
+    reported = check_throughput(Metrics(logged_run(2)), devices=DEVICES, report_only=True)
+
+    assert failures(checks)["throughput.tokens"].message.startswith("perf/throughput at step 2 is ")
+    assert any(check.message.startswith("perf/throughput at step 2 is ") for check in reported)
+
+
 def test_the_slow_first_step_does_not_count() -> None:
     metrics = Metrics(logged_run(2))
 

@@ -29,6 +29,11 @@ def differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[Diffe
     return [pair for pair in pairs if pair.before != pair.now]
 
 
+def commit_of(record: RunRecord) -> str:
+    """Return the commit of a run, and that files differed from it where they did."""
+    return f"{record.commit[:12]}{' with changes' if record.is_dirty else ''}" if record.commit else "not known"
+
+
 def last_green(record: RunRecord, past: Iterable[RunRecord]) -> RunRecord | None:
     """Return the last run that passed before this one began: same case, same runner, as it stands in the repository."""
     earlier = [

@@ -14,10 +14,10 @@ from ...diagnosis import Excerpt
 from ...records import Check, RunRecord, Verdict
 from ...session import Configuration, Evidence
 from ..failure import headline
-from ..history import FIGURES, summary_lines, verdict_text
+from ..history import FIGURES, commit_text, summary_lines, verdict_text
 from ..tables import number
 from .charts import Chart
-from .differences import Difference, differences
+from .differences import Difference, commit_of, differences
 from .nodes import facts, node, row, table
 from .overview import SIGNS, device_hours, verdict_node, when
 
@@ -154,7 +154,7 @@ def _facts(record: RunRecord) -> Element:
             ("ended", f"{record.end_reason}, at {reached} of {record.steps}"),
             ("began", when(record)),
             ("duration", f"{format_duration(record.duration_s)} ({device_hours(record):.2g} device-hours)"),
-            ("commit", f"{record.commit[:12]}{' with changes' if record.is_dirty else ''}"),
+            ("commit", commit_of(record)),
             ("directory", node("code", record.run_dir)),
             ("repeat", node("code", record.rerun_command)),
         ]
@@ -187,7 +187,7 @@ def _changes(evidence: Evidence, green: Green | None) -> list[Element]:
         return [node("p", f"No earlier run of this case on {record.runner} is known that passed, so nothing can be compared.")]
     then = green.record
     told = [node("p", f"Compared with the last run that passed, {then.run_id}, begun {when(then)}.")]
-    told.append(_differing("Commit", [Difference(name="commit", before=then.commit, now=record.commit)]))
+    told.append(_commit(then, record))
     told.append(_differing("Versions", differences(then.versions, record.versions)))
     mine, theirs = evidence.configuration, green.configuration
     for what, before, now in (
@@ -199,6 +199,18 @@ def _changes(evidence: Evidence, green: Green | None) -> list[Element]:
         else:
             told.append(_differing(what, differences(before, now)))
     return told
+
+
+def _commit(then: RunRecord, record: RunRecord) -> Element:
+    """Return whether both runs are of one commit; where files differed from it, that is no proof of equal files."""
+    if not (then.commit or record.commit):
+        return node("p", "Commit: not known, so the files of the cases cannot be compared.", class_="failed")
+    if then.commit == record.commit and then.is_dirty and record.is_dirty:
+        told = (
+            f"Commit: {record.commit[:12]} at both, but each time files differed from it; whether they are the same is not known."
+        )
+        return node("p", told, class_="failed")
+    return _differing("Commit", [Difference(name="commit", before=commit_of(then), now=commit_of(record))])
 
 
 def _differing(what: str, found: Sequence[Difference]) -> Element:
@@ -221,8 +233,11 @@ def _log(log: Excerpt | None, record: RunRecord) -> list[Element]:
         else:
             lines.append(node("span", number_of, source, line.text))
     first, last = log.lines[0].number, log.lines[-1].number
-    what = f"Lines {first} to {last} of {log.total}"
+    what = "The last step lines" if log.is_of_steps else f"Lines {first} to {last} of {log.total}"
     pre = node("pre", *lines, class_="log", role="region", tabindex="0", aria_label=what)
+    if log.is_of_steps:
+        told = "The training ended well; what its processes print while they stop is no cause of a failure."
+        return [node("p", f"{what} of {log.total} lines. {told}"), pre]
     if log.has_cause:
         return [node("p", f"{what}, the root cause marked."), pre]
     if record.diagnosis is not None and record.diagnosis.line:
@@ -253,7 +268,7 @@ def _history(history: Sequence[RunRecord], record: RunRecord) -> list[Element]:
                 when(run),
                 format_duration(run.duration_s),
                 *(number(run.summary.get(key)) for key in FIGURES.values()),
-                run.commit[:8] or "-",
+                commit_text(run),
             ),
             numeric=numeric,
             class_="" if run.is_passed else "red",
