@@ -250,6 +250,7 @@ FAULTS = (
     Fault(name="learning rate zero", checks=("health.learning-rate",), spoil=put(LR, 0.0)),
     Fault(name="entropy explodes", checks=("health.entropy-explosion",), spoil=exploding_entropy),
     Fault(name="most tokens clipped", checks=("health.clip-fraction",), spoil=put("actor/pg_clipfrac", 0.8, *range(5, 16))),
+    Fault(name="every token clipped", checks=("health.clip-fraction",), spoil=put("actor/pg_clipfrac", 1.0, 8)),
     Fault(name="responses lost by the engine", checks=("health.aborted",), spoil=put("response/aborted_ratio", 0.05, 6)),
     Fault(name="every response cut", checks=("health.cut-responses",), spoil=put("response_length/clip_ratio", 1.0)),
     # Speed and memory.

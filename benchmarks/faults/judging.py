@@ -29,12 +29,13 @@ POOL = 400
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """What a case is: its number format, devices, learning rate, and whether it has a reference."""
+    """What a case is: its number format, devices, learning rate, whether it has a reference, and whether it clips as GSPO does."""
 
     dtype: str = "bfloat16"
     devices: int = DEVICES
     lr: float | None = RATE
     has_reference: bool = True
+    clips_sequences: bool = False
     steps: int = STEPS
 
 
@@ -47,7 +48,7 @@ def judge(lines: Sequence[bytes], exit_status: int, baselines: Mapping[str, Base
         *check_completed(metrics, steps=setting.steps),
         *check_rewards(metrics),
         *check_logprob_consistency(metrics, has_reference=setting.has_reference, limits=LogprobLimits.for_dtype(setting.dtype)),
-        *check_update_health(metrics, lr=setting.lr),
+        *check_update_health(metrics, lr=setting.lr, clips_sequences=setting.clips_sequences),
         *check_throughput(metrics, devices=setting.devices, baselines=baselines or None, report_only=not baselines),
         *(check_baseline(metrics, baselines) if baselines else ()),
     )

@@ -23,6 +23,7 @@ from pathlib import Path
 from judging import Setting
 
 from pytest_ascend_e2e.metrics import Metrics
+from pytest_ascend_e2e.recipe import GSPO
 from pytest_ascend_e2e.session import read_run
 from pytest_ascend_e2e.session.asking import dtype_of
 from pytest_ascend_e2e.session.judging import configured
@@ -65,7 +66,7 @@ def write_recordings(recordings: Iterable[Recordings], directory: Path) -> None:
         setting = case.setting
         head = {
             "schema": SCHEMA, "case": case.case, "dtype": setting.dtype, "devices": setting.devices, "lr": setting.lr,
-            "has_reference": setting.has_reference, "steps": setting.steps,
+            "has_reference": setting.has_reference, "clips_sequences": setting.clips_sequences, "steps": setting.steps,
         }  # fmt: skip
         lines = [json.dumps({key: [_short(row[key]) for row in rows.values()] for key in rows[1]}) for rows in case.runs]
         text = f'{json.dumps(head)[:-1]}, "runs": [\n' + ",\n".join(lines) + "\n]}\n"
@@ -94,7 +95,7 @@ def _read_runs(directory: Path) -> list[Recordings]:
         training = configured(run.directory)
         settings[case] = Setting(
             dtype=dtype_of(record.runner), devices=record.devices, steps=record.steps, lr=training["lr"],
-            has_reference=training["has_reference"],
+            has_reference=training["has_reference"], clips_sequences=record.algorithm == GSPO.name,
         )  # fmt: skip
         rows = {step: run.metrics.row(step) for step in run.metrics.training_steps}
         cases.setdefault(case, []).append({step: {key: row[key] for key in KEYS if key in row} for step, row in rows.items()})
