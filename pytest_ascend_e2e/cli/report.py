@@ -52,7 +52,8 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     past = History(history).runs() if asked or history.is_file() else ()
     write_html(records, args.output, past=past)
     failed = sum(not record.is_passed and not record.retried_as for record in records)
-    stdout.write(f"{args.output}: {len(records)} runs, {failed} failed\n")
+    count = "1 run" if len(records) == 1 else f"{len(records)} runs"
+    stdout.write(f"{args.output}: {count}, {failed} failed\n")
     stderr.flush()
     return 0
 

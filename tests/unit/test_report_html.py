@@ -229,6 +229,7 @@ def test_the_history_of_the_case_stands_on_its_page(runs: list[RunRecord]) -> No
     told = Page(text).texts["run-test_grpo-1"]
 
     assert "The last 2 of 2 runs on a3-4" in told
+    assert "memory GB peak of a training process" in told
     assert "test_grpo-1 (this run) passed" in told
     assert "failed: rewards.level" in told
     assert data_of(text, "test_grpo-1")["tables"]["run"]["series"]["step_time_s"] == [41, 41]

@@ -14,7 +14,7 @@ from ...diagnosis import Excerpt
 from ...records import Check, RunRecord, Verdict
 from ...session import Configuration, Evidence
 from ..failure import headline
-from ..history import FIGURES, commit_text, summary_lines, verdict_text
+from ..history import COLUMNS, FIGURES, commit_text, summary_lines, verdict_text
 from ..tables import number
 from .charts import Chart
 from .differences import Difference, commit_of, differences
@@ -278,5 +278,6 @@ def _history(history: Sequence[RunRecord], record: RunRecord) -> list[Element]:
     known = f"The last {len(rows)} of {len(history)} runs on {record.runner}"
     return [
         table(known, header, rows, numeric=numeric),
+        node("details", node("summary", "What the columns are"), facts(sorted(COLUMNS.items())), class_="small"),
         node("ul", *[node("li", line) for line in summary_lines(history)], class_="notes"),
     ]
