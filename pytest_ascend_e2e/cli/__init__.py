@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status: int = _module(args.command).run(args, sys.stdout, sys.stderr)
         sys.stdout.flush()
     except E2EError as error:
-        text = "; ".join(" ".join(problem.split()) for problem in error.problems)
+        text = "\n  ".join(" ".join(problem.split()) for problem in error.problems)
         sys.stderr.write(f"ascend-e2e {args.command}: {text}\n")
         return _MISTAKE
     except BrokenPipeError:

@@ -21,6 +21,8 @@ TIERS: Mapping[str, Tier] = MappingProxyType({"nightly": Tier.NIGHTLY, "pull-req
 _CASES = "npu_nightly or npu_e2e"
 _PASSED, _FAILED, _NOTHING = 0, 1, 5
 _TAIL_LINES = 40
+# The headings of pytest's output.
+_ERRORS, _SUMMARY = "ERRORS", "short test summary info"
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +44,7 @@ def collect_suite(args: argparse.Namespace, *options: str) -> Suite:
     """Return what pytest collects of the selection of `add_selection`, with these further options of its own.
 
     Raises:
-        PreflightError: pytest cannot collect; its own words are the text.
+        PreflightError: pytest cannot collect; the problems are its own words, line by line.
     """
     marks = f"({_CASES}) and ({args.marks})" if args.marks else _CASES
     more = ["--runner", args.runner] if args.runner else []
@@ -72,11 +74,13 @@ def _collected(paths: Sequence[str], marks: str, options: Sequence[str]) -> Suit
         command += ["--e2e-export", str(file)]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode not in (_PASSED, _FAILED, _NOTHING) or not file.exists():
-            raise PreflightError(f"pytest cannot collect the cases (exit status {done.returncode}): {_words(done)}")
+            raise PreflightError(f"pytest cannot collect the cases (exit status {done.returncode}):", *_words(done))
         return Suite.read(file)
 
 
-def _words(done: subprocess.CompletedProcess[str]) -> str:
-    """Return what pytest said, without its frames."""
+def _words(done: subprocess.CompletedProcess[str]) -> Sequence[str]:
+    """Return what pytest said, without its frames; of errors in files the errors alone, without the summary that repeats them."""
     lines = [line.strip("=_ ") for line in (done.stdout + done.stderr).splitlines()]
-    return " | ".join([line for line in lines if line][-_TAIL_LINES:])
+    if _ERRORS in lines and _SUMMARY in lines:
+        lines = lines[lines.index(_ERRORS) + 1 : lines.index(_SUMMARY)]
+    return [line for line in lines if line][-_TAIL_LINES:]

@@ -19,8 +19,8 @@ from .fixtures import RUNS_KEY, geometry3k, gsm8k, layout, model_path, npus, run
 from .fixtures import _bench as _bench
 from .markers import declare_markers
 from .options import add_options, header_lines
-from .outcomes import clean_report
-from .planning import look_at_host, write_plans
+from .outcomes import clean_report, place_of, shorten
+from .planning import look_at_host, problems_of_plan, write_plans
 from .publishing import Publisher
 from .reruns import Reruns
 from .state import STATE_KEY, environment, make_state, state_of, today
@@ -171,7 +171,7 @@ def pytest_runtest_makereport(
     """Show an error of ours as its text, without a traceback."""
     report = yield
     if call.excinfo is not None and report.failed:
-        report.longrepr = clean_report(call.excinfo, item.config.rootpath) or report.longrepr
+        report.longrepr = clean_report(call.excinfo, item.config.rootpath, place_of(item)) or report.longrepr
     return report
 
 
@@ -197,12 +197,17 @@ class Controller:
         """Keep what could not be collected for the reports of the session."""
         state_of(self._config).results.saw_collected(report)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count the report, and hand its properties to the JUnit file where that file's schema has a place for them."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
+        """Count the report, hand its properties to the JUnit file where its schema has a place, and shorten what a plan tells."""
         state_of(self._config).guard.saw_report(report)
         state_of(self._config).results.saw_report(report)
+        told = problems_of_plan(report)
         junit.place_properties(self._config, report)
+        result = yield
+        if told:  # not before: the JUnit file and the reports of the session have the whole text
+            shorten(report, told, self._config.rootpath)
+        return result
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str) -> None:

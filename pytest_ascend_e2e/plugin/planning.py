@@ -39,7 +39,7 @@ def plan_case(item: pytest.Item, case: Case, recipe: Recipe | SFT, state: State)
     for name in runners_of(case, state):
         row = _plan_on(name, item, case, recipe, state)
         layouts.append(row.layout)
-        problems += [f"{case.name} on {name}: {problem}" for problem in row.problems]
+        problems += [f"on {name}: {problem}" for problem in row.problems]
     if problems:
         raise PreflightError(*problems)
     pytest.skip(f"planned, not trained: {'; '.join(layouts)}")
@@ -172,6 +172,20 @@ def write_plans(terminalreporter: pytest.TerminalReporter, state: State) -> None
         terminalreporter.write_line(line)
     broken = sum(row.verdict.startswith("cannot work") for row in rows)
     terminalreporter.write_line(f"{len(texts)} planned, {broken} cannot work; no device was taken, nothing was trained")
+
+
+def problems_of_plan(report: pytest.TestReport) -> str:
+    """Return how many problems the plan tells of a test that failed by them, empty where it is another report."""
+    if not report.failed:
+        return ""
+    rows = [PlanRow.from_text(str(value)) for name, value in report.user_properties if name == PLAN_ROW_PROPERTY]
+    told = [f"{_count(row)} on {row.runner}" for row in rows if row.problems]
+    return f"cannot work, by {' and '.join(told)}; the plan below tells" if told else ""
+
+
+def _count(row: PlanRow) -> str:
+    count = len(row.problems)
+    return "1 problem" if count == 1 else f"{count} problems"
 
 
 def _remarks(text: str) -> str:

@@ -70,7 +70,7 @@ class Results:
                 outcome=Outcome.ERROR,
                 message=f"cannot be collected: {_message(report)}",
                 path=report.nodeid.partition("::")[0],
-                line=1,
+                line=getattr(getattr(report.longrepr, "reprcrash", None), "lineno", 0) or 1,
                 time_s=0.0,
                 properties={},
             )

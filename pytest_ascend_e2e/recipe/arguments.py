@@ -43,7 +43,7 @@ def _misnamed(kind: type, given: Mapping[str, object]) -> Iterator[str]:
     for name in given:
         if name in fields:
             continue
-        meant = difflib.get_close_matches(name, free, n=1)
+        meant = difflib.get_close_matches(name, free, n=1) or difflib.get_close_matches(name, fields, n=1)
         missing -= {*meant}
         yield f"{kind.__name__} has no field {name!r}; {_advice(meant, fields)}"
     for name in free:

@@ -177,7 +177,7 @@ class Bench:
         ) as training:
             plan = self._composed(self._judge(case, recipe, inputs, training.overrides, model))
             if plan.problems:
-                raise PreflightError(*(f"{case.name} cannot work on {self.runner.name}: {problem}" for problem in plan.problems))
+                raise PreflightError(*(f"cannot work on {self.runner.name}: {problem}" for problem in plan.problems))
             baselines = find_baselines(self.test_file, case.name, self.runner.name)
             with nullcontext(lease) if lease is not None else self._lease(case) as held, self._ports(case) as ports:
                 return training.run(

@@ -183,7 +183,8 @@ def test_the_short_name_says_what_is_trained(algorithm: Any, engine: Any, rollou
 
 
 MISNAMED: dict[str, tuple[Callable[..., object], dict[str, object], str]] = {
-    "recipe": (recipe_with, {"step": 3}, "Recipe has no field 'step'; accepted are algorithm, model, dataset, "),
+    "recipe": (recipe_with, {"stpes": 3}, "Recipe has no field 'stpes'; did you mean 'steps'?"),
+    "none near": (recipe_with, {"xyz": 3}, "Recipe has no field 'xyz'; accepted are algorithm, model, dataset, "),
     "algorithm": (GRPO, {"kl_los_coef": 0.1}, "GRPO has no field 'kl_los_coef'; did you mean 'kl_loss_coef'?"),
     "engine": (Megatron, {"tpp": 2}, "Megatron has no field 'tpp'; did you mean 'tp'?"),
     "heir": (FSDP2, {"ofload_policy": True}, "FSDP2 has no field 'ofload_policy'; did you mean 'offload_policy'?"),
