@@ -171,7 +171,7 @@ def _clipped(metrics: Metrics, most: float | None, *, clips_sequences: bool) -> 
     elif clips_sequences:
         origin = (
             "where every token is clipped no update is left; one update moves the ratio of a sequence out of its narrow range: "
-            "sound simulated runs of 2, 3 and 6 updates a step clip up to 0.50, 0.52 and 0.77"
+            "sound simulated runs of 2, 4 and 6 updates a step clip up to 0.50, 0.68 and 0.77"
         )
         limit = Limit(comparison="<", value=1.0, origin=origin)
     else:
