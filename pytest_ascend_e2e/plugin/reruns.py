@@ -169,7 +169,7 @@ def select(config: pytest.Config, found: Mapping[str, Setting]) -> Selection | N
         origin=str(place.value),
         wanted=wanted,
         files=_files(wanted, config.rootpath) if is_open else (),
-        changes=_changes(wanted, [found[name].option.flag for name in _CHANGES]) if is_as_there else (),
+        changes=_changes(wanted, [found[name].option.flag for name in _CHANGES], origin=place.value) if is_as_there else (),
         unknown=len(reported) - len(cases),
     )
 
@@ -179,16 +179,19 @@ def _files(wanted: Sequence[ReportedCase], root: Path) -> Sequence[str]:
     files = []
     for case in wanted:
         ends = [len(case.address)] if case.is_module else range(1, len(case.address))
-        paths = (root.joinpath(*case.address[:end]).with_suffix(".py") for end in ends)
+        paths = (Path(f"{root.joinpath(*case.address[:end])}.py") for end in ends)
         files.append(next((str(path) for path in paths if path.is_file()), ""))
     return list(dict.fromkeys(files)) if all(files) else ()
 
 
-def _changes(wanted: Sequence[ReportedCase], flags: Sequence[str]) -> Sequence[tuple[str, str]]:
+def _changes(wanted: Sequence[ReportedCase], flags: Sequence[str], *, origin: Path) -> Sequence[tuple[str, str]]:
     """Return what all of the cases were changed by, as their repeat commands tell; nothing where they were changed differently."""
-    commands = [shlex.split(case.properties["repeat"]) for case in wanted if "repeat" in case.properties]
-    changes = [tuple(pair for pair in pairwise(words) if pair[0] in flags) for words in commands if words[:1] == ["pytest"]]
-    return changes[0] if len(set(changes)) == 1 else ()
+    commands = [case.properties["repeat"] for case in wanted if case.properties.get("repeat", "").startswith("pytest ")]
+    try:
+        changes = {tuple(pair for pair in pairwise(shlex.split(command)) if pair[0] in flags) for command in commands}
+    except ValueError as error:
+        raise SettingsError(f"{origin}: a repeat command in it is none of ours: {error}; name the case itself") from error
+    return changes.pop() if len(changes) == 1 else ()
 
 
 def _is_taken(case: ReportedCase, which: str) -> bool:

@@ -100,6 +100,7 @@ def test_a_case_that_is_gone_makes_the_session_red(host: Host, workers: tuple[st
         (("--e2e-from", "empty"), "empty: holds neither a JUnit file nor the record of a run"),
         (("--e2e-from", "green.xml"), "nothing of * is to be repeated (1 passed); --e2e-take all takes all"),
         (("--e2e-from", "killed.xml"), "nothing of * is to be repeated (its session was killed before it had collected a case)"),
+        (("--e2e-from", "odd.xml"), "odd.xml: a repeat command in it is none of ours: No closing quotation; name the case itself"),
         (("--e2e-from", "green.xml", "--e2e-take", "test_b"), "--e2e-take: 'test_b' is no case of *green.xml; it has test_a"),
     ],
 )
@@ -108,6 +109,10 @@ def test_what_cannot_be_taken_is_told_before_anything_runs(host: Host, arguments
     host.pytester.mkdir("empty")
     (host.pytester.path / "green.xml").write_text(
         '<testsuites><testsuite><testcase classname="x" name="test_a"/></testsuite></testsuites>'
+    )
+    (host.pytester.path / "odd.xml").write_text(
+        '<testsuites><testsuite><testcase classname="x" name="test_a"><properties><property name="e2e_repeat" value="pytest \'x"/>'
+        "</properties><failure/></testcase></testsuite></testsuites>"
     )
     (host.pytester.path / "killed.xml").write_text(
         '<testsuites><testsuite><testcase classname="" name="pytest-collection"><error message="unfinished"/></testcase>'
