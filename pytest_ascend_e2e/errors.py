@@ -55,6 +55,10 @@ class PreflightError(E2EError):
     """A case cannot work, as was proven without a device."""
 
 
+class CollectionError(PreflightError):
+    """The cases of a suite cannot be collected; the first problem is a heading, and the others are what pytest said, by lines."""
+
+
 class LaunchError(E2EError):
     """The training process could not be started."""
 

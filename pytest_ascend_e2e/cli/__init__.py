@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from ..errors import E2EError
+from ..errors import CollectionError, E2EError
 from .examples import examples_text
 from .statuses import statuses_text
 
@@ -37,7 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         status: int = _module(args.command).run(args, sys.stdout, sys.stderr)
         sys.stdout.flush()
     except E2EError as error:
-        text = "\n  ".join(" ".join(problem.split()) for problem in error.problems)
+        # What pytest said of a suite is many lines; any other refusal is one.
+        between = "\n  " if isinstance(error, CollectionError) else "; "
+        text = between.join(" ".join(problem.split()) for problem in error.problems)
         sys.stderr.write(f"ascend-e2e {args.command}: {text}\n")
         return _MISTAKE
     except BrokenPipeError:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from ..errors import PreflightError
+from ..errors import CollectionError, PreflightError
 from ..report import Suite
 from ..session import SuiteCase, Tier
 
@@ -44,7 +44,7 @@ def collect_suite(args: argparse.Namespace, *options: str) -> Suite:
     """Return what pytest collects of the selection of `add_selection`, with these further options of its own.
 
     Raises:
-        PreflightError: pytest cannot collect; the problems are its own words, line by line.
+        CollectionError: pytest cannot collect.
     """
     marks = f"({_CASES}) and ({args.marks})" if args.marks else _CASES
     more = ["--runner", args.runner] if args.runner else []
@@ -56,7 +56,8 @@ def collect_tier(args: argparse.Namespace) -> tuple[SuiteCase, ...]:
     """Return the cases of the selection of `add_tier`, at least one.
 
     Raises:
-        PreflightError: pytest cannot collect, or finds no case.
+        CollectionError: pytest cannot collect.
+        PreflightError: it finds no case.
     """
     options = ["--collect-only", "--e2e-plan"]
     options += [] if args.runners_file is None else ["--e2e-runners-file", str(args.runners_file)]
@@ -74,7 +75,7 @@ def _collected(paths: Sequence[str], marks: str, options: Sequence[str]) -> Suit
         command += ["--e2e-export", str(file)]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode not in (_PASSED, _FAILED, _NOTHING) or not file.exists():
-            raise PreflightError(f"pytest cannot collect the cases (exit status {done.returncode}):", *_words(done))
+            raise CollectionError(f"pytest cannot collect the cases (exit status {done.returncode}):", *_words(done))
         return Suite.read(file)
 
 

@@ -137,6 +137,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     collection.plan_at_setup(item, state_of(item.config))
 
 
+@pytest.hookimpl(specname="pytest_runtest_setup")
+def pytest_look_at_calls(item: pytest.Item) -> None:
+    """Refuse wrong calls of checks before anything trains, and after pytest has skipped what is to be skipped."""
+    collection.look_at_calls(item)
+
+
 @pytest.hookimpl(wrapper=True, specname="pytest_runtest_setup")
 def pytest_conclude_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Conclude the trainings of fixtures where the setup did not get to its end: no body will follow."""

@@ -8,6 +8,7 @@ import pytest
 
 from ..errors import E2EError, RunnerError
 from ..session import Case, run_limit, wait_limit
+from .calls import refuse_wrong_calls
 from .guard import CASE_PROPERTY, QUARANTINE_PROPERTY
 from .markers import CASE_KEY, QUARANTINE_KEY, case_of, quarantine_of
 from .planning import is_served, plan_case
@@ -90,8 +91,19 @@ def plan_at_setup(item: pytest.Item, state: State) -> None:
         pytest.skip("not a case: nothing to plan")
     if not is_served(case, state):
         pytest.skip(_not_served(case, state))
+    look_at_calls(item)
     if case.recipe is not None:
         plan_case(item, case, case.recipe, state)
+
+
+def look_at_calls(item: pytest.Item) -> None:
+    """Refuse a case whose test calls a check in a way that cannot succeed.
+
+    Raises:
+        E2EError: with one text for each call.
+    """
+    if item.stash.get(CASE_KEY, None) is not None:
+        refuse_wrong_calls(item)
 
 
 def keep_off(item: pytest.Item, state: State, today: dt.date) -> None:

@@ -15,8 +15,10 @@ _ROUTER_REPLAY_MODES = ("disabled", "R2", "R3")
 _RECOMPUTE_METHODS = ("uniform", "block")
 # A simulation switches packing off, whatever the recipe asks for.
 _NOT_SIMULATED = (
-    "cannot be simulated: packing needs the flash attention of a device; leave it out, or run the case on a runner with NPUs"
+    "cannot be simulated: verl splits packed sequences only, and packing needs the flash attention of a device; "
+    "leave it out, or run the case on a runner with NPUs"
 )
+_NOT_PACKED = "needs use_remove_padding=True; verl splits packed sequences only"
 _SIZES = (
     "tensor_model_parallel_size",
     "pipeline_model_parallel_size",
@@ -131,8 +133,8 @@ def _packed_sequences(values: Values) -> Iterator[Finding]:
     names = ("fsdp_config.ulysses_sequence_parallel_size", "ulysses_sequence_parallel_size", "veomni.ulysses_parallel_size")
     for key in (f"{ACTOR}.{name}" for name in names):
         if values.size(key) > 1:
-            remedy = _NOT_SIMULATED if values.get("trainer.device") == "cpu" else "needs use_remove_padding=True"
-            yield Finding(rule="F3", text=f"{values.said(key)} {remedy}; verl splits packed sequences only")
+            why = _NOT_SIMULATED if values.get("trainer.device") == "cpu" else _NOT_PACKED
+            yield Finding(rule="F3", text=f"{values.said(key)} {why}")
 
 
 def _unread_dtype(values: Values) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from .baselines import FILE_NAME, read_baselines, write_baselines
 from .bench import Bench
 from .case import DURATIONS, Case, Tier, case_from_arguments
 from .changes import changes_of
+from .check_calls import call_problems
 from .compositions import Compositions
 from .confirming import confirmation, with_another_seed
 from .deadlines import run_limit, wait_limit
@@ -48,6 +49,7 @@ __all__ = [
     "SuiteCase",
     "Tier",
     "asked_again",
+    "call_problems",
     "case_from_arguments",
     "changes",
     "changes_of",

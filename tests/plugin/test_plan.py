@@ -279,8 +279,8 @@ def test_an_unknown_dataset_is_refused_before_devices_are_taken(host: Host, fixt
 
 
 NOT_SIMULATED = {
-    "sp": ("engine=FSDP2(sp=2)", "engine.sp: 2 cannot be simulated: packing needs the flash attention of a device; "),
-    "changed": ("", "cannot be simulated: packing needs the flash attention of a device; "),
+    "sp": ("engine=FSDP2(sp=2)", "engine.sp: 2 cannot be simulated: verl splits packed sequences only, "),
+    "changed": ("", "cannot be simulated: verl splits packed sequences only, "),
     "megatron": ("engine=Megatron(tp=2)", "Megatron is not simulated, and sim-2 is; use a runner with NPUs"),
     "sglang": ("rollout=Sglang(n=2)", "SGLang is not simulated, and sim-2 is; use a runner with NPUs"),
 }
