@@ -15,7 +15,12 @@ from .collecting import add_selection, collect_suite
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command `preflight`."""
-    parser = subparsers.add_parser("preflight", help="judge cases without a device; exit status 1 if one cannot work")
+    parser = subparsers.add_parser(
+        "preflight",
+        help="judge cases without a device",
+        description="Collect the cases and judge each on its runners, as pytest --e2e-plan does: what it needs, whether it can "
+        "work, and why not. Nothing is leased or trained.",
+    )
     add_selection(parser)
     parser.add_argument("--budget", type=float, metavar="HOURS", help="device-hours that the cases may cost together")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

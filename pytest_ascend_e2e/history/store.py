@@ -98,7 +98,10 @@ class History:
 
     def _rows(self, query: str, values: tuple[str | int, ...] = ()) -> list[tuple[str, str]]:
         if not self.path.is_file():
-            raise HistoryError(f"{self.path}: no such history: runs make it when they end; --file names another one")
+            raise HistoryError(
+                f"{self.path}: no such history: a run makes it when it ends, unless it was one with changes (--e2e-steps and the "
+                "like); --file names another one"
+            )
         with self._opened("read") as database:
             self._prepare(database)
             return list(database.execute(query, values))

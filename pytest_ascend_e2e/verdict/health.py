@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..errors import CheckError
 from ..metrics import Metrics, MetricSeries, shown_steps
 from ..records import Check
-from .blocks import check_each_value, usable_series
+from .blocks import check_each_value, over, usable_series
 from .limits import GIVEN, Limit, failed, judged, not_made
 
 GRADIENT = "actor/grad_norm"
@@ -140,7 +140,7 @@ def _entropy(metrics: Metrics, window: int, least: float | None, most: float | N
         return (series,)
     size = min(window, max(len(series) // 2, 1))
     first, last = series.first(size).mean(), series.last(size)
-    what = f"{ENTROPY}, mean of steps {shown_steps(last.steps)}"
+    what = over(ENTROPY, "mean", last.steps)
     first_steps = shown_steps(series.first(size).steps)
     if least is None:
         origin = f"{_ENTROPY_LEFT:g} of {first:.3g} at steps {first_steps}: a policy that still explores keeps more"
@@ -196,7 +196,7 @@ def _cut(metrics: Metrics, window: int, most: float | None) -> tuple[Check, ...]
     if most is not None:
         last = series.last(min(window, len(series)))
         given = Limit(comparison="<=", value=most, origin=GIVEN)
-        what = f"{CUT}, mean of steps {shown_steps(last.steps)}"
+        what = over(CUT, "mean", last.steps)
         checks.append(judged("health.cut-responses-late", last.mean(), given, what=what, metric=CUT))
     return tuple(checks)
 
@@ -215,4 +215,4 @@ def _length(metrics: Metrics, window: int) -> Check:
         "whatever their reward"
     )
     limit = Limit(comparison=">=", value=_LENGTH_LEFT * first.mean(), origin=origin)
-    return judged(name, last.mean(), limit, what=f"{LENGTH}, mean of steps {shown_steps(last.steps)}", metric=LENGTH)
+    return judged(name, last.mean(), limit, what=over(LENGTH, "mean", last.steps), metric=LENGTH)

@@ -10,7 +10,7 @@ import math
 from ..errors import CheckError
 from ..metrics import Metrics, MetricSeries, shown_steps
 from ..records import Check
-from .blocks import check_every_step, usable_series
+from .blocks import check_every_step, over, usable_series
 from .limits import GIVEN, Limit, judged, not_made, undecided
 from .trends import Trend, check_trend
 
@@ -78,7 +78,7 @@ def _level(metrics: Metrics, minimum: float, window: int) -> Check:
         return undecided(name, message, metric=REWARD)
     last = series.last(window)
     error = f" (standard error {noise_of(series) / math.sqrt(window):.2g})" if len(series) > 1 else ""
-    return judged(name, last.mean(), limit, what=f"{REWARD}, mean of steps {shown_steps(last.steps)}{error}", metric=REWARD)
+    return judged(name, last.mean(), limit, what=f"{over(REWARD, 'mean', last.steps)}{error}", metric=REWARD)
 
 
 def _spread(metrics: Metrics) -> Check:
