@@ -13,6 +13,7 @@ properties named `attachment`.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import time
@@ -58,19 +59,31 @@ class Journal:
         """Write what is known now, the tests that are collected and not finished as errors.
 
         Unless `at_once`, not more than once a second: a session of thousands of short tests writes as little as one of few cases.
+        What a disk that is full for a while keeps from being written now, the next time has.
         """
         xml = self._config.stash.get(xml_key, None)
         if xml is None or not (at_once or time.monotonic() - self._last_write > _BETWEEN_WRITES_S):
             return
-        told = _as_of_now(xml, {nodeid: nodeid in self._running for nodeid in sorted(set(collected) - set(finished))})
-        _write(told)
-        self._last_write = time.monotonic()
+        with contextlib.suppress(OSError):
+            self._write(xml, set(collected) - set(finished))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
-        """Write the first file, after pytest's writer has taken the time: an earlier session's must not pass for this one's."""
+        """Write the first file, after pytest's writer has taken the time: an earlier session's must not pass for this one's.
+
+        Raises:
+            pytest.UsageError: no file can be written there, which pytest would find when all has run.
+        """
+        xml = self._config.stash.get(xml_key, None)
+        if xml is None:
+            return
         self._running.add(COLLECTION)
-        self.write([COLLECTION], [], at_once=True)
+        try:
+            self._write(xml, {COLLECTION})
+        except OSError as error:
+            del self._config.stash[xml_key]
+            self._config.pluginmanager.unregister(xml)
+            raise pytest.UsageError(f"--junitxml: {xml.logfile} cannot be written: {error.strerror or error}") from error
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Remember what runs."""
@@ -111,6 +124,14 @@ class Journal:
                 partial.replace(path)
             xml.logfile = path
 
+    def _write(self, xml: LogXML, unfinished: set[str]) -> None:
+        """Let pytest's writer write beside its file, and replace that in one step."""
+        told = _as_of_now(xml, {nodeid: nodeid in self._running for nodeid in sorted(unfinished)})
+        told.logfile = _partial(xml.logfile)
+        told.pytest_sessionfinish()
+        Path(told.logfile).replace(xml.logfile)
+        self._last_write = time.monotonic()
+
 
 def _attach(case: ET.Element, paths: Sequence[str]) -> None:
     """Add the lines of the attachments to what a finished test case has as its output."""
@@ -118,14 +139,6 @@ def _attach(case: ET.Element, paths: Sequence[str]) -> None:
     if output is None:
         output = ET.SubElement(case, "system-out")
     output.text = "\n".join([*filter(None, [output.text]), *(f"[[ATTACHMENT|{path}]]" for path in paths)])
-
-
-def _write(xml: LogXML) -> None:
-    """Let pytest's writer write beside its file, and replace that in one step."""
-    path, xml.logfile = xml.logfile, _partial(xml.logfile)
-    xml.pytest_sessionfinish()
-    Path(xml.logfile).replace(path)
-    xml.logfile = path
 
 
 def _partial(path: str) -> str:

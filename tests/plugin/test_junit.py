@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import os
 import re
@@ -178,6 +179,37 @@ def test_a_session_that_ends_leaves_one_file_and_nothing_unfinished(host: Host) 
 
     assert "unfinished" not in outcomes(xml).values()
     assert [path.name for path in xml.parent.glob("junit.xml*")] == ["junit.xml"]
+
+
+@PLAIN_AND_XDIST
+def test_a_file_that_cannot_be_written_is_told_before_anything_runs(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases(CASES)
+    host.pytester.path.joinpath("taken").write_text("a file")
+
+    result = host.run("--runner", "toy-2", "--junitxml=taken/junit.xml", *workers)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --junitxml: */taken/junit.xml cannot be written: *"])
+    assert "Traceback" not in result.stderr.str()
+    assert not host.pytester.path.joinpath("runs").exists()
+
+
+def test_a_disk_that_is_full_for_a_while_stops_no_session(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if self.name.startswith("junit.xml") and "test_two" in self.read_text():
+            monkeypatch.setattr(Path, "replace", real)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+
+    xml = write(host)
+
+    assert Path.replace is real
+    assert set(outcomes(xml)) == {"test_one", "test_two"}
+    assert "unfinished" not in outcomes(xml).values()
 
 
 def test_a_module_that_cannot_be_collected_stays_in_the_file(host: Host) -> None:
