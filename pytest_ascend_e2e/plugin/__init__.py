@@ -17,6 +17,7 @@ from .concluding import conclude
 from .exporting import export
 from .fixtures import RUNS_KEY, geometry3k, gsm8k, layout, model_path, npus, run, train
 from .fixtures import _bench as _bench
+from .lastfailed import LastFailed
 from .markers import declare_markers
 from .options import add_options, header_lines
 from .outcomes import clean_report, place_of, shorten
@@ -51,6 +52,9 @@ def pytest_configure(config: pytest.Config) -> None:
         publisher = Publisher(config, state, environ=environment(), directory=state.settings.report)
         config.pluginmanager.register(publisher, "ascend_e2e_publisher")
         config.pluginmanager.register(Controller(config, publisher), "ascend_e2e_controller")
+        cache: pytest.Cache | None = getattr(config, "cache", None)  # it may be switched off
+        if cache is not None:
+            config.pluginmanager.register(LastFailed(cache), "ascend_e2e_lastfailed")
     elif scheduling.CASES_DIR in worker:
         own = scheduling.Worker(Path(worker[scheduling.CASES_DIR]), worker["workerid"])
         config.pluginmanager.register(own, "ascend_e2e_worker")

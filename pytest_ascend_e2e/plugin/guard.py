@@ -52,7 +52,8 @@ class Guard:
             self.cases.add(report.nodeid)
             if report.failed:
                 self.failures.setdefault(report.nodeid, report.longreprtext)
-            if (report.when == "call" and not report.skipped) or (report.when == "setup" and report.failed):
+            is_skipped = report.skipped and not hasattr(report, "wasxfail")  # what was expected to fail did run
+            if (report.when == "call" and not is_skipped) or (report.when == "setup" and report.failed):
                 self.ran.add(report.nodeid)
 
 
