@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
         ("line", found.line or "(none)"),
         ("whose turn", "nobody's for the training" if is_well else _whose(found)),
         ("advice", found.advice),
-        *([("failed", text) for text in _failed(record)] if is_well else []),
+        *([("failed", text) for text in _failed(record)] if record is not None and record.is_completed else []),
     ):
         print(f"{name + ':':<12}{_printable(text, stdout)}", file=stdout)
     return 0
@@ -94,13 +94,13 @@ def _of_checks(directory: Path, record: RunRecord | None) -> str:
     sound = "The training reached its end, and its log shows no failure."
     if record is None:
         return f"{sound} If its run is red, a check failed: `ascend-e2e judge RUN_DIR` says which."
-    failed = sum(check.is_failed for check in record.checks)
+    failed = len(record.failed_checks)
     judge = f"`ascend-e2e judge {shlex.quote(str(directory))}` makes them again."
     return f"{sound} Of its {len(record.checks)} checks {failed or 'none'} failed; {judge}"
 
 
-def _failed(record: RunRecord | None) -> list[str]:
-    failed = [f"{check.name}: {check.message}" for check in (record.checks if record else ()) if check.is_failed]
+def _failed(record: RunRecord) -> list[str]:
+    failed = [f"{check.name}: {check.message}" for check in record.failed_checks]
     more = len(failed) - MOST_SHOWN
     return [*failed[:MOST_SHOWN], *([f"and {more} more"] if more > 0 else [])]
 

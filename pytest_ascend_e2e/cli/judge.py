@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from ..errors import RecordError
 from ..history import to_line
 from ..records import RunRecord
-from ..report import checks_table, headline
+from ..report import checks_table, failed_lines, headline
 from ..session import GROUPS, ExistingRun, asked_again, judge_again, not_made_again, read_baselines, read_run
 from ..verdict import TRENDS, Baseline
 
@@ -103,6 +103,9 @@ def _baselines(args: argparse.Namespace, record: RunRecord) -> dict[str, Baselin
 def _lines(existing: ExistingRun, record: RunRecord, *, is_all: bool) -> Iterator[str]:
     before = "passed" if existing.record.is_passed else "failed" if existing.record.checks else "not judged"
     yield f"{record.run_id}: {'passed' if record.is_passed else 'failed'} (was: {before}); {headline(record)}"
+    if not (is_all or existing.record.is_completed):
+        yield from failed_lines(record)  # most of them for want of steps
+        return
     stale = [check for check in record.checks if not check.is_failed and "stale" in check.message]
     shown = record.checks if is_all else [*record.failed_checks, *stale]
     if shown:

@@ -154,9 +154,9 @@ def prepare(
 def nearest(name: str, names: Collection[str] = NAMES, *, likeness: float = 0.6) -> str | None:
     """Return the name that somebody may have meant, None where none is near.
 
-    A name of the hub counts by its last part. One that begins with a known name, such as `gsm8k_sft`, is a name of its own.
+    A name of the hub counts by its last part. One that goes on after a known name, such as `gsm8k_sft`, is a name of its own.
     """
-    if name.startswith(tuple(names)):
+    if name.startswith(tuple(f"{known}{mark}" for known in names for mark in "_-.")):
         return None
     wanted = name.rstrip("/").rpartition("/")[2].lower()
     return next(iter(difflib.get_close_matches(wanted, names, n=1, cutoff=likeness)), None)

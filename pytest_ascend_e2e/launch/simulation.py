@@ -59,7 +59,7 @@ def simulation_overrides(devices: int) -> dict[str, object]:
                 "agent": {"num_workers": 1},
             },
         },
-        "critic": {"fsdp": _float32()},
+        "critic": {"model": {"use_remove_padding": False}, "fsdp": _float32()},
     }
 
 

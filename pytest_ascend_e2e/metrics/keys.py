@@ -77,6 +77,13 @@ _SPARSE_KEYS = (
     "timing_s/dump_rollout_generations",
     "rollout/moe/*",
     "rollout/spec_*",
+    # Where samples were thrown away (trainer/ppo/v1/replay_buffer.py): by DAPO's filter, for their age, or as failed.
+    "training/filter_groups/*",
+    "training/off_policy/evicted_samples*",
+    "training/rollout_failure/*",
+    # From the second time on, and where it switches at all (trainer/ppo/v1/trainer_separate_async.py).
+    "separate_async/decision/*_seconds",
+    "timing_s/switch_to_rollout",
 )
 
 

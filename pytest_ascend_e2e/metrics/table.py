@@ -67,6 +67,8 @@ class Metrics(Mapping[str, MetricSeries]):
 
     def why_missing(self, key: str) -> str:
         """Return the sentence for a reader who looks for `key` in vain: the nearest names, and verl's option."""
+        if not self._series:
+            return f"{key}: the run has no metrics; {self.problems[0] if self.problems else 'it logged no step'}"
         parts = [f"{key} is not among the {len(self)} metrics of this run (steps {shown_steps(self.steps)})"]
         nearest = self.nearest(key)
         if nearest:

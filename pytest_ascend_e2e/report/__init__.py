@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .annotations import annotation
 from .existing import found_records, junit_files, reported_cases
-from .failure import checks_table, failure_text, headline, retried_line
+from .failure import checks_table, failed_lines, failure_text, headline, retried_line
 from .history import history_text
 from .junit import COLLECTION, PREFIX, UNFINISHED, Property, properties
 from .markdown import plan_markdown, summary_markdown
@@ -33,6 +33,7 @@ __all__ = [
     "checks_table",
     "device_hours",
     "differences",
+    "failed_lines",
     "failure_text",
     "found_records",
     "from_record",

@@ -29,12 +29,13 @@ def headline(record: RunRecord) -> str:
             cause = f"{record.diagnosis.kind.value} ({whose}): {record.diagnosis.line or record.end_reason}"
         return f"training failed: {cause}"
     failed = record.failed_checks
+    unmade = [check.name for check in record.checks if check.verdict is Verdict.NOT_MADE]
+    made = len(record.checks) - len(unmade)
     if failed:
         first = failed[0]
-        return f"{len(failed)} of {len(record.checks)} checks failed, first {first.name}: {first.message}"
-    unmade = [check.name for check in record.checks if check.verdict is Verdict.NOT_MADE]
+        return f"{len(failed)} of {made} checks failed, first {first.name}: {first.message}"
     told = f"; too few steps for {', '.join(unmade)}" if unmade else ""
-    return f"all {len(record.checks) - len(unmade)} checks passed{told}"
+    return f"all {made} checks passed{told}"
 
 
 def retried_line(record: RunRecord) -> str:
@@ -79,13 +80,14 @@ def failure_text(record: RunRecord, *, log_lines: Sequence[str] = ()) -> str:
     reached = "no step" if record.last_step is None else f"step {record.last_step}"
     lines.append(f"run: {record.end_reason} after {format_duration(record.duration_s)}, at {reached} of {record.steps}")
     lines += [f"  | {line}" for line in log_lines]
-    lines += _failed_checks(record)
+    lines += failed_lines(record)
     lines += [f"problem: {problem}" for problem in record.problems]
     lines += [f"log: {record.run_dir}/train.log", f"repeat: {record.rerun_command}"]
     return "\n".join(lines)
 
 
-def _failed_checks(record: RunRecord) -> list[str]:
+def failed_lines(record: RunRecord) -> list[str]:
+    """Return the lines on the failed checks: the first few, as a table with the sentence of each but the headline's."""
     failed = record.failed_checks
     # Of a training that broke off, most checks fail for want of steps: what was measured is shown, the rest counted.
     telling = failed if record.is_completed else [check for check in failed if check.value is not None]

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import RecordError
 from ..metrics import Metrics
-from ..recipe import GSPO
+from ..recipe import GSPO, PPO
 from ..records import Asked, Check, RunRecord, Verdict
 from ..verdict import (
     Baseline,
@@ -89,7 +89,8 @@ def _logprob(record: RunRecord, metrics: Metrics, arguments: dict[str, Any]) -> 
 
 
 def _health(record: RunRecord, metrics: Metrics, arguments: dict[str, Any]) -> tuple[Check, ...]:
-    return check_update_health(metrics, clips_sequences=record.algorithm == GSPO.name, **arguments)
+    is_of = record.algorithm
+    return check_update_health(metrics, clips_sequences=is_of == GSPO.name, has_critic=is_of == PPO.name, **arguments)
 
 
 def _throughput(record: RunRecord, metrics: Metrics, arguments: dict[str, Any]) -> tuple[Check, ...]:

@@ -113,9 +113,10 @@ class Bench:
             PreflightError: with one text for each thing that is missing.
         """
         found = [str(finding) for finding in findings_here(self.runner, self.settings, self.environ) if finding.is_error]
-        found += [] if recipe is None else self.input_problems(recipe)
-        if found:
-            raise PreflightError(*(f"this host cannot train on {self.runner.name}: {text}" for text in found))
+        problems = [f"this host cannot train on {self.runner.name}: {text}" for text in found]
+        problems += [] if recipe is None else self.input_problems(recipe)
+        if problems:
+            raise PreflightError(*problems)
 
     def input_problems(self, recipe: Recipe | SFT) -> list[str]:
         """Return what is wrong with the weights and data that a training here would read.

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..launch import RunDirectory
 from ..metrics import Metrics
-from ..recipe import SFT, Recipe, flatten
+from ..recipe import PPO, SFT, Recipe, flatten
 from ..records import BODY, INTERRUPTED, Asked, Check, RunRecord, Verdict
 from ..verdict import Baseline, Trend, check_same
 from .asking import has_limit_of_speed, make_checks, plain_baselines
@@ -121,7 +121,8 @@ class Run:
         self._ask(
             "health",
             window=window,
-            lr=_rate_to_reach(self.recipe, self._record.changed),
+            lr=_rate_to_reach(self.recipe.lr, self.recipe, self._record.changed),
+            critic_lr=_critic_rate(self.recipe, self._record.changed),
             grad_norm_max=grad_norm_max,
             entropy_min=entropy_min,
             entropy_max=entropy_max,
@@ -249,10 +250,16 @@ def _caller() -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def _rate_to_reach(recipe: Recipe | SFT, changed: Sequence[str]) -> float | None:
-    """Return the learning rate of a recipe, None where its overrides or the session's changes shape the rate over the steps."""
+def _rate_to_reach(rate: float, recipe: Recipe | SFT, changed: Sequence[str]) -> float | None:
+    """Return a learning rate of a recipe, None where its overrides or the session's changes shape the rate over the steps."""
     keys = [override.key for override in flatten(recipe.overrides, "overrides")[0]]
-    return None if any(".optim." in key for key in (*keys, *changed)) else recipe.lr
+    return None if any(".optim." in key for key in (*keys, *changed)) else rate
+
+
+def _critic_rate(recipe: Recipe | SFT, changed: Sequence[str]) -> float | None:
+    if not (isinstance(recipe, Recipe) and isinstance(recipe.algorithm, PPO)):
+        return None
+    return _rate_to_reach(recipe.algorithm.critic_lr, recipe, changed)
 
 
 def _is_deterministic(recipe: Recipe | SFT) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..errors import PreflightError
+from ..errors import ModelError, PreflightError
+from ..models import architecture_of
 from ..recipe import SFT, Megatron, Recipe, Sglang
 
 
@@ -14,6 +15,16 @@ def refuse_unsimulated(recipe: Recipe | SFT, runner: str) -> None:
     """
     found = ["supervised fine-tuning"] if isinstance(recipe, SFT) else []
     found += ["Megatron"] if isinstance(recipe.engine, Megatron) else []
-    found += ["SGLang"] if isinstance(recipe, Recipe) and isinstance(recipe.rollout, Sglang) else []
+    if isinstance(recipe, Recipe):
+        found += ["SGLang"] if isinstance(recipe.rollout, Sglang) else []
+        found += ["a critic of a model of images"] if recipe.algorithm.has_critic and _has_images(recipe.model) else []
     if found:
         raise PreflightError(*(f"{what} is not simulated, and {runner} is; use a runner with NPUs" for what in found))
+
+
+def _has_images(model: str) -> bool:
+    """Tell whether transformers has no critic of a model's architecture; of a model that has no tiny one it is not asked."""
+    try:
+        return architecture_of(model) == "qwen3_vl"
+    except ModelError:
+        return False

@@ -42,6 +42,7 @@ def install() -> None:
             "ray._private.accelerators.npu": know_no_chip,
             "verl.experimental.agent_loop.agent_loop": build_agent_loops_directly,
             "verl.trainer.ppo.v1.replay_buffer": look_for_rollouts_often,
+            "verl.utils.model": load_critics_without_flash_attention,
         }
     )
     sys.meta_path.append(VllmCpuAlias())
@@ -209,6 +210,27 @@ def build_agent_loops_directly(agent_loop: ModuleType) -> None:
         return get_class(config["_target_"])(**values) if set(config) == {"_target_"} else instantiate(config=config, **values)
 
     agent_loop.__dict__["hydra"] = SimpleNamespace(utils=SimpleNamespace(instantiate=build))
+
+
+def load_critics_without_flash_attention(model: ModuleType) -> None:
+    """Let verl load a critic with PyTorch's own attention.
+
+    verl names flash attention where it loads one, whatever the configuration says, and no CPU has that.
+    """
+    _require(model, "load_valuehead_model")
+
+    def load_valuehead_model(local_path: str, torch_dtype: Any, model_config: Any, trust_remote_code: bool) -> Any:
+        from transformers import AutoModelForTokenClassification  # noqa: PLC0415  # heavy, and verl has it by then
+
+        return AutoModelForTokenClassification.from_pretrained(
+            local_path,
+            dtype=torch_dtype,
+            config=model_config,
+            attn_implementation="sdpa",
+            trust_remote_code=trust_remote_code,
+        )
+
+    _replace(model, "load_valuehead_model", load_valuehead_model)
 
 
 def know_no_chip(npu: ModuleType) -> None:

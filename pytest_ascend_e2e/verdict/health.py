@@ -19,7 +19,11 @@ CLIPPED_TOKENS = "actor/pg_clipfrac"
 ABORTED = "response/aborted_ratio"
 CUT = "response_length/clip_ratio"
 LENGTH = "response_length/mean"
+CRITIC_GRADIENT = "critic/grad_norm"
+CRITIC_RATE = "critic/lr"
 
+_SIZE = "health.gradient-size"
+_REACHED = "health.learning-rate"
 _ADVANTAGES = ("critic/advantages/max", "critic/advantages/min")
 
 # The largest gradient of 27 sound simulated runs is 6.4 times the median of its run.
@@ -46,6 +50,8 @@ def check_update_health(  # noqa: PLR0913  # each limit is one claim a test may 
     aborted_max: float = 0.0,
     cut_max: float | None = None,
     clips_sequences: bool = False,
+    has_critic: bool = False,
+    critic_lr: float | None = None,
 ) -> tuple[Check, ...]:
     """Check that the updates of a run can have taught the policy something, and did not break it.
 
@@ -55,18 +61,32 @@ def check_update_health(  # noqa: PLR0913  # each limit is one claim a test may 
     `clip_fraction_max` of the tokens clipped (by default half of them, or, of a loss that `clips_sequences` as that of GSPO does,
     fewer than all), or more than `aborted_max` of the responses without a token. Responses that
     `max_response_length` cuts are at most `cut_max` in the last `window` steps, and never all; their length does not collapse.
+    With a critic (`has_critic`), its gradient is zero at no step and nowhere a hundred times its median, and its learning rate
+    reaches `critic_lr`.
     """
     if window < 1:
         raise CheckError(f"window {window!r} cannot be used: expected a number of steps, 1 or more")
     return (
         _gradient_at_work(metrics),
-        _gradient_size(metrics, grad_norm_max),
-        _learning_rate(metrics, lr),
+        _size(_updates(metrics, GRADIENT, _SIZE), _SIZE, grad_norm_max),
+        _rate(_updates(metrics, RATE, _REACHED), _REACHED, lr),
         *_entropy(metrics, window, entropy_min, entropy_max),
         *_clipped(metrics, clip_fraction_max, clips_sequences=clips_sequences),
         *check_each_value(metrics, ABORTED, _aborted_limit(aborted_max), name="health.aborted"),
         *_cut(metrics, window, cut_max),
         _length(metrics, window),
+        *(_critic(metrics, critic_lr) if has_critic else ()),
+    )
+
+
+def _critic(metrics: Metrics, lr: float | None) -> tuple[Check, ...]:
+    """Check what is told of the critic, which is updated at every step, those of a `critic_warmup` too."""
+    names = ("health.critic-gradient", "health.critic-gradient-size", "health.critic-learning-rate")
+    origin = "values that are not exact have a gradient; zero says that none reached the critic's weights"
+    return (
+        *check_each_value(metrics, CRITIC_GRADIENT, Limit(comparison=">", value=0.0, origin=origin), name=names[0]),
+        _size(usable_series(metrics, CRITIC_GRADIENT, name=names[1]), names[1], None),
+        _rate(usable_series(metrics, CRITIC_RATE, name=names[2]), names[2], lr),
     )
 
 
@@ -99,9 +119,8 @@ def _gradient_at_work(metrics: Metrics) -> Check:
     return judged(name, with_advantages[step], limit, what=what, metric=GRADIENT, step=step)
 
 
-def _gradient_size(metrics: Metrics, largest: float | None) -> Check:
-    name = "health.gradient-size"
-    norms = _updates(metrics, GRADIENT, name)
+def _size(norms: MetricSeries | Check, name: str, largest: float | None) -> Check:
+    """Return the check of the size of a gradient."""
     if isinstance(norms, Check):
         return norms
     if largest is not None:
@@ -109,28 +128,27 @@ def _gradient_size(metrics: Metrics, largest: float | None) -> Check:
     else:
         positive = [value for value in norms if value > 0]
         if not positive:
-            return failed(name, f"{GRADIENT} is zero at every step", metric=GRADIENT)
-        usual = MetricSeries(name=GRADIENT, steps=tuple(range(len(positive))), values=tuple(positive)).median()
+            return failed(name, f"{norms.name} is zero at every step", metric=norms.name)
+        usual = MetricSeries(name=norms.name, steps=tuple(range(len(positive))), values=tuple(positive)).median()
         origin = f"{_GRADIENT_TIMES:g} times the median {usual:.3g} of the run; sound simulated runs show 6.4 times at most"
         limit = Limit(comparison="<=", value=_GRADIENT_TIMES * usual, origin=origin)
     step = limit.worst(dict(norms.items()))
-    what = f"{GRADIENT} at its largest step {step} of {shown_steps(norms.steps)}"
-    return judged(name, norms.at(step), limit, what=what, metric=GRADIENT, step=step)
+    what = f"{norms.name} at its largest step {step} of {shown_steps(norms.steps)}"
+    return judged(name, norms.at(step), limit, what=what, metric=norms.name, step=step)
 
 
-def _learning_rate(metrics: Metrics, asked: float | None) -> Check:
-    name = "health.learning-rate"
-    rates = _updates(metrics, RATE, name)
+def _rate(rates: MetricSeries | Check, name: str, asked: float | None) -> Check:
+    """Return the check of a learning rate."""
     if isinstance(rates, Check):
         return rates
     if asked is None:
         limit = Limit(comparison=">", value=0.0, origin="an update with a learning rate of zero changes nothing")
-        return judged(name, rates.max(), limit, what=f"the largest {RATE}", metric=RATE)
+        return judged(name, rates.max(), limit, what=f"the largest {rates.name}", metric=rates.name)
     if not asked > 0:
         raise CheckError(f"lr {asked!r} cannot be used: expected the learning rate of the recipe, above 0")
     limit = Limit(comparison="<=", value=_RATE_TOLERANCE, origin="the learning rate of the recipe; rounding of logs")
-    what = f"the largest {RATE} is {rates.max():.6g} and {asked:.6g} was asked for; the difference, in parts of it,"
-    return judged(name, abs(rates.max() / asked - 1), limit, what=what, metric=RATE)
+    what = f"the largest {rates.name} is {rates.max():.6g} and {asked:.6g} was asked for; the difference, in parts of it,"
+    return judged(name, abs(rates.max() / asked - 1), limit, what=what, metric=rates.name)
 
 
 def _entropy(metrics: Metrics, window: int, least: float | None, most: float | None) -> tuple[Check, ...]:

@@ -111,9 +111,11 @@ def _stuck(metrics: Metrics, window: int) -> tuple[Check, ...]:
         return (not_made(name, needed=needed, metric="critic/rewards/max"),)
     last = (*highest.last(needed), *lowest.last(needed))
     steps = shown_steps(highest.last(needed).steps)
-    origin = "one reward for every response of every step: it is clipped to one value, or the task is solved and teaches nothing"
+    origin = "one reward for all responses teaches nothing: the policy lost the task or has solved it, or the reward is clipped"
     limit = Limit(comparison=">", value=0.0, origin=origin)
-    what = f"the range of all rewards of steps {steps}, the highest of which is {max(last):.6g},"
+    lowest_of_all, highest_of_all = min(last), max(last)
+    values = f"are all {highest_of_all:.6g}" if lowest_of_all == highest_of_all else f"reach up to {highest_of_all:.6g}"
+    what = f"the rewards of steps {steps} {values}; the range of them"
     return (judged(name, max(last) - min(last), limit, what=what, metric="critic/rewards/max"),)
 
 

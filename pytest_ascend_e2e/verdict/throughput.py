@@ -198,6 +198,8 @@ def _devices(metrics: Metrics, devices: int) -> Check:
 
 def _reported(metrics: Metrics, devices: int, warmup: int) -> Check:
     name = "throughput.reported"
+    if 0 < len(metrics.training_steps) <= warmup:
+        return not_made(name, needed=warmup + 1, metric=THROUGHPUT)  # nothing was claimed
     series = after_warmup(metrics, THROUGHPUT, warmup=warmup, name=name)
     if isinstance(series, Check):
         return series

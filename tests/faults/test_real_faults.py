@@ -18,11 +18,12 @@ from typing import Protocol
 import psutil
 import pytest
 
-from pytest_ascend_e2e import FSDP2, GRPO, Recipe, Run, Vllm
+from pytest_ascend_e2e import FSDP2, GRPO, PPO, Recipe, Run, Vllm
 from pytest_ascend_e2e.launch import RUN_ID, simulation_env
 from pytest_ascend_e2e.records import Ending, Kind
 from pytest_ascend_e2e.runners import DEFAULT_LOCK_DIR, load_catalogue
 from pytest_ascend_e2e.session import Bench, Case, Settings, Tier
+from pytest_ascend_e2e.verdict import check_update_health
 from tests.fakes import dying_engine
 
 SOUND = Recipe(
@@ -115,6 +116,18 @@ def test_a_reference_that_is_not_the_actor_fails_at_the_first_step(train_wrong: 
     run.check_logprob_consistency()
 
     assert failed(run) == {"logprob.reference-start"}
+
+
+def test_a_critic_is_trained_and_a_learning_rate_that_is_not_its_own_fails(train_wrong: Train) -> None:
+    run = train_wrong(replace(SOUND, algorithm=PPO(critic_lr=1e-3), rollout=Vllm(tp=1, n=1), train_batch_size=32))
+
+    run.check_completed()
+    run.check_logprob_consistency()
+    run.check_update_health()
+
+    assert failed(run) == set()
+    checks = check_update_health(run.metrics, has_critic=True, critic_lr=1e-4)
+    assert {check.name for check in checks if check.is_failed} == {"health.critic-learning-rate"}
 
 
 def test_a_killed_training_is_red_and_named(train_wrong: Train) -> None:

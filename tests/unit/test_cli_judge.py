@@ -155,6 +155,17 @@ def test_a_crash_is_red_whatever_the_limits(tmp_path: Path) -> None:
     assert "completed.steps" in out
 
 
+def test_most_checks_of_a_training_that_broke_off_are_counted_only(tmp_path: Path) -> None:
+    directory = judged_run(tmp_path, 1, rows={}, exit_status=1, end_reason="exit status 1", last_step=None)
+
+    status, out = run(directory)
+
+    assert status == 1
+    assert len(out.splitlines()) < 5
+    assert "checks fail because the training broke off (see record.json)" in out
+    assert len(run(directory, "--all")[1].splitlines()) > 20
+
+
 def test_another_baseline_judges_too(tmp_path: Path) -> None:
     sound = [read_run(judged_run(tmp_path, number)) for number in range(1, 6)]
     write_baselines(tmp_path / "b.yaml", sound[0].record.case, "a3-4", record_baseline(sound))

@@ -40,7 +40,7 @@ def test_a_missing_metric_names_the_option_that_makes_verl_print_it(key: str, op
 
 
 def test_a_missing_metric_names_the_problems_of_the_log() -> None:
-    with pytest.raises(MetricError, match="1 problems, the first: the log is empty"):
+    with pytest.raises(MetricError, match="actor/lr: the run has no metrics; the log is empty"):
         _ = Metrics({}, problems=["the log is empty"])["actor/lr"]
 
 
@@ -72,5 +72,6 @@ def test_the_first_fitting_pattern_decides_on_the_option() -> None:
 
 def test_keys_of_validation_and_saving_are_sparse() -> None:
     assert is_sparse("timing_s/save_checkpoint")
+    assert is_sparse("training/filter_groups/discarded_surplus_samples")
     assert is_validation("val-aux/num_turns/mean")
     assert not is_sparse("critic/values/mean")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -84,6 +85,27 @@ def test_linear_layers_of_vllm_keep_their_weight() -> None:
 
     assert layer.weight == "weight"
     assert layer.cpu_linear is linear
+
+
+def test_a_critic_is_loaded_without_the_attention_that_verl_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    class AutoModelForTokenClassification:
+        @staticmethod
+        def from_pretrained(path: str, **given: Any) -> str:
+            asked.update(given)
+            return f"critic of {path}"
+
+    monkeypatch.setitem(
+        sys.modules, "transformers", module("transformers", AutoModelForTokenClassification=AutoModelForTokenClassification)
+    )
+    model = module("verl.utils.model", load_valuehead_model=print)
+
+    patches.load_critics_without_flash_attention(model)
+    loaded = model.load_valuehead_model(local_path="/tiny", torch_dtype="fp32", model_config="config", trust_remote_code=False)
+
+    assert loaded == "critic of /tiny"
+    assert asked == {"dtype": "fp32", "config": "config", "attn_implementation": "sdpa", "trust_remote_code": False}
 
 
 class Experts:

@@ -133,6 +133,30 @@ def test_a_loss_that_clips_sequences_may_clip_most_tokens_and_never_all() -> Non
     assert failures(check_update_health(sound, clips_sequences=True, clip_fraction_max=0.8))
 
 
+CRITIC = {"critic/grad_norm": 0.4, "critic/lr": 1e-5}
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "name"),
+    [
+        ({}, None),
+        ({"critic/grad_norm": 0.0}, "health.critic-gradient"),
+        ({"critic/grad_norm": 60.0}, "health.critic-gradient-size"),
+        ({"critic/lr": 2e-5}, "health.critic-learning-rate"),
+    ],
+)
+def test_a_critic_that_is_not_updated_as_asked_fails(spoilt: dict[str, float], name: str | None) -> None:
+    rows = logged_run(15)
+    for step, row in rows.items():
+        row.update(CRITIC | (spoilt if step == 7 else {}))
+
+    failed = failures(check_update_health(Metrics(rows), has_critic=True, critic_lr=1e-5))
+
+    assert set(failed) == ({name} if name else set())
+    assert not failures(check_update_health(Metrics(rows)))
+    assert len(failures(check_update_health(Metrics(logged_run(15)), has_critic=True))) == 3
+
+
 def test_an_aborted_response_fails_unless_it_is_allowed() -> None:
     metrics = with_values("response/aborted_ratio", 0.0, 0.0, 0.02, 0.0)
 

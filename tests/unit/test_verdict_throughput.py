@@ -76,6 +76,14 @@ def test_without_any_limit_the_check_fails() -> None:
     assert set(failures(check_throughput(Metrics(logged_run(15)), devices=DEVICES))) == {"throughput.no-limit"}
 
 
+def test_report_only_claims_nothing_of_a_run_that_ends_with_its_warm_up() -> None:
+    checks = check_throughput(Metrics(logged_run(1)), devices=DEVICES, report_only=True)
+
+    assert not failures(checks)
+    assert {check.name: check.verdict for check in checks}["throughput.reported"] is Verdict.NOT_MADE
+    assert "throughput.tokens" in failures(check_throughput(Metrics(logged_run(1)), devices=DEVICES, minimum=1))
+
+
 def test_report_only_shows_the_figure_and_claims_nothing() -> None:
     checks = check_throughput(Metrics(logged_run(15)), devices=DEVICES, report_only=True)
 
