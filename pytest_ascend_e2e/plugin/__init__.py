@@ -207,15 +207,19 @@ class Controller:
         """Keep what could not be collected for the reports of the session."""
         state_of(self._config).results.saw_collected(report)
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
-        """Count the report, hand its properties to the JUnit file where its schema has a place, and shorten what a plan tells."""
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count the report, and hand its properties to the JUnit file where that file's schema has a place for them."""
         state_of(self._config).guard.saw_report(report)
         state_of(self._config).results.saw_report(report)
-        told = problems_of_plan(report)
         junit.place_properties(self._config, report)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_logreport")
+    def pytest_shorten_plan(self, report: pytest.TestReport) -> Generator[None, object, object]:
+        """Shorten what a plan tells of a case when the JUnit file and the reports of the session have the whole text."""
+        told = problems_of_plan(report)
         result = yield
-        if told:  # not before: the JUnit file and the reports of the session have the whole text
+        if told:
             shorten(report, told, self._config.rootpath)
         return result
 
