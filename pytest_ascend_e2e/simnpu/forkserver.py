@@ -168,6 +168,8 @@ def listen(address: str) -> socket.socket:
 
 def stand_in(program: Program) -> int:
     """Hand the program over and wait for its end; return the exit status, negative for a signal as in `subprocess`."""
+    # The fork runs before its number is known here: a signal that comes meanwhile is for it too.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(f"\0{os.environ[ADDRESS]}")
@@ -179,6 +181,7 @@ def stand_in(program: Program) -> int:
         return 1
     for number in _FORWARDED:
         signal.signal(number, lambda got, _frame: _send_signal(fork, got))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
     status = answers.readline()
     return _end_as(int(status)) if status else 1
 

@@ -174,6 +174,24 @@ def test_a_signal_to_the_stand_in_reaches_the_fork(servers: Servers, tmp_path: P
     assert process.returncode == 5
 
 
+def test_a_signal_that_comes_before_the_number_of_the_fork_reaches_it_too(tmp_path: Path) -> None:
+    address = f"test-{os.getpid()}-{secrets.token_hex(8)}"
+    fork = subprocess.Popen(["/bin/sleep", "60"])
+    with forkserver.listen(address) as listener:
+        process = start(address, script(tmp_path, ""))
+        connection, _ = listener.accept()
+        connection.recv(4)  # the request is under way
+
+        process.terminate()
+        connection.sendall(f"{fork.pid}\n".encode())
+
+        assert fork.wait(timeout=30) == -signal.SIGTERM
+        connection.sendall(f"{-signal.SIGTERM}\n".encode())
+        assert process.wait(timeout=30) == -signal.SIGTERM
+        connection.close()
+    process.communicate()
+
+
 SLEEPER = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
 
 

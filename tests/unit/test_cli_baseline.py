@@ -105,7 +105,7 @@ def test_a_slower_run_fails_against_it(tmp_path: Path) -> None:
         ({"runner": "a3-8"}, "different runners"),
         ({"case": "tests/test_cases.py::test_other"}, "different cases"),
         ({"layout": "dp 2"}, "different layouts"),
-        ({"rows": {}}, "perf/throughput is not among"),
+        ({"rows": {}}, "perf/throughput: the run has no metrics"),
     ],
 )
 def test_runs_that_prove_nothing_are_refused(tmp_path: Path, changed: dict[str, object], text: str) -> None:
