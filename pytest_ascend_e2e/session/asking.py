@@ -89,8 +89,8 @@ def _logprob(record: RunRecord, metrics: Metrics, arguments: dict[str, Any]) -> 
 
 
 def _health(record: RunRecord, metrics: Metrics, arguments: dict[str, Any]) -> tuple[Check, ...]:
-    is_of = record.algorithm
-    return check_update_health(metrics, clips_sequences=is_of == GSPO.name, has_critic=is_of == PPO.name, **arguments)
+    is_gspo, is_ppo = (record.algorithm == kind.name for kind in (GSPO, PPO))
+    return check_update_health(metrics, clips_sequences=is_gspo, has_critic=is_ppo, **arguments)
 
 
 def _throughput(record: RunRecord, metrics: Metrics, arguments: dict[str, Any]) -> tuple[Check, ...]:
