@@ -174,14 +174,13 @@ def stand_in(program: Program) -> int:
     try:
         connection.connect(f"\0{os.environ[ADDRESS]}")
         _send(connection, program)
-        answers = connection.makefile("r")
+        # Unbuffered: what is not read yet must be seen by `select`.
+        answers = connection.makefile("rb", buffering=0)
         fork = int(answers.readline())
     except (OSError, ValueError):
         print("the fork server of the simulated NPUs is gone; why it ended stands above in the log", file=sys.stderr)  # noqa: T201
         return 1
-    for number in _FORWARDED:
-        signal.signal(number, lambda got, _frame: _send_signal(fork, got))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
+    _pass_signals_on(fork, until=connection)
     status = answers.readline()
     return _end_as(int(status)) if status else 1
 
@@ -192,6 +191,27 @@ def _send(connection: socket.socket, program: Program) -> None:
     rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", _STREAMS))
     connection.sendmsg([len(payload).to_bytes(4, "big")], [rights])
     connection.sendall(payload)
+
+
+def _pass_signals_on(fork: int, until: socket.socket) -> None:
+    """Send the fork every signal that comes, until there is something to read.
+
+    Python runs a handler between two of its own instructions: one that comes just before a blocking read would wait for the read's
+    end. The wake-up descriptor is written to at once, and holds the numbers.
+    """
+    signals, wake_up = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(wake_up, warn_on_full_buffer=False)
+    for number in _FORWARDED:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
+    watched: list[int | socket.socket] = [until, signals]
+    while True:
+        readable, _, _ = select.select(watched, [], [])
+        if signals in readable:
+            for got in os.read(signals, 256):
+                _send_signal(fork, got)
+        if until in readable:
+            return
 
 
 def _send_signal(pid: int, number: int) -> None:

@@ -162,7 +162,7 @@ def test_a_signal_to_the_stand_in_reaches_the_fork(servers: Servers, tmp_path: P
             "def end(*_): print('ended in order', flush=True); sys.exit(5)\n"
             "signal.signal(signal.SIGTERM, end)\n"
             "print('ready', flush=True)\n"
-            "time.sleep(60)\n",
+            "for _ in range(600): time.sleep(0.05)\n",  # a signal just before one long sleep would be handled after it
         ),
     )
     assert process.stdout is not None
