@@ -5,6 +5,13 @@ Must not know: pytest, or how an error is shown. Only `plugin/` and `cli/` turn 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+
+def did_you_mean(near: Sequence[str], *, before: str = "", otherwise: str = "") -> str:
+    """Return the question after a name that is not known, with `before` in front; `otherwise` where no known one is near it."""
+    return f"{before}did you mean {' or '.join(map(repr, near))}?" if near else otherwise
+
 
 class E2EError(Exception):
     """A mistake or a lack that a user can mend; `problems` holds one text for each, all of one input together."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ..deadline import parse_duration
-from ..errors import E2EError
+from ..errors import E2EError, did_you_mean
 from ..report import Suite
 from ..runners import load_catalogue
 from ..session import SuiteCase, plan_jobs
@@ -96,4 +96,4 @@ def _name(case: SuiteCase) -> str:
 
 def _near(wish: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(wish.rpartition("::")[2], names, n=3, cutoff=0.75)
-    return f"; did you mean {' or '.join(near)}?" if near else f"; it has {', '.join(sorted(names)[:5])}, ..."
+    return did_you_mean(near, before="; ", otherwise=f"; it has {', '.join(sorted(names)[:5])}, ...")

@@ -16,7 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from ..deadline import Deadline
-from ..errors import DatasetError
+from ..errors import DatasetError, did_you_mean
 from .cache import filled_entry
 from .conversion import Row, convert_geometry3k, convert_gsm8k, schema
 from .difficulty import Difficulty
@@ -151,23 +151,22 @@ def prepare(
     )
 
 
-def nearest(name: str, names: Collection[str] = NAMES, *, likeness: float = 0.6) -> str | None:
-    """Return the name that somebody may have meant, None where none is near.
+def nearest(name: str, names: Collection[str] = NAMES, *, likeness: float = 0.6) -> list[str]:
+    """Return the one name that somebody may have meant, or none.
 
     A name of the hub counts by its last part. One that goes on after a known name, such as `gsm8k_sft`, is a name of its own.
     """
     if name.startswith(tuple(f"{known}{mark}" for known in names for mark in "_-.")):
-        return None
+        return []
     wanted = name.rstrip("/").rpartition("/")[2].lower()
-    return next(iter(difflib.get_close_matches(wanted, names, n=1, cutoff=likeness)), None)
+    return difflib.get_close_matches(wanted, names, n=1, cutoff=likeness)
 
 
 def name_problem(name: str) -> str | None:
     """Return what is wrong with a name of a dataset to be prepared, None for a known one."""
     if name in _DATASETS:
         return None
-    meant = nearest(name)
-    hint = "" if meant is None else f"; did you mean {meant!r}?"
+    hint = did_you_mean(nearest(name), before="; ")
     return f"dataset {name!r} is not known; expected one of {', '.join(map(repr, _DATASETS))}{hint}"
 
 

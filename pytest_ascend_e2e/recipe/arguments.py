@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..errors import RecipeError
+from ..errors import RecipeError, did_you_mean
 
 T = TypeVar("T")
 
@@ -45,14 +45,11 @@ def _misnamed(kind: type, given: Mapping[str, object]) -> Iterator[str]:
             continue
         meant = difflib.get_close_matches(name, free, n=1) or difflib.get_close_matches(name, fields, n=1)
         missing -= {*meant}
-        yield f"{kind.__name__} has no field {name!r}; {_advice(meant, fields)}"
+        hint = did_you_mean(meant, otherwise=f"accepted are {', '.join(fields)}")
+        yield f"{kind.__name__} has no field {name!r}; {hint}"
     for name in free:
         if name in missing:
             yield f"{kind.__name__} needs the field {name!r}; write {name}=..."
-
-
-def _advice(meant: Sequence[str], fields: Collection[str]) -> str:
-    return f"did you mean {meant[0]!r}?" if meant else f"accepted are {', '.join(fields)}"
 
 
 def _fields(kind: Any) -> dict[str, bool]:

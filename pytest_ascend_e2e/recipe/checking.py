@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..errors import RecipeError
+from ..errors import RecipeError, did_you_mean
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,8 +57,8 @@ class FieldChecks:
         if isinstance(value, str) and value in accepted:
             return
         near = difflib.get_close_matches(value, accepted, n=1) if isinstance(value, str) else []
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        self.refuse(name, value, f"expected one of {', '.join(map(repr, accepted))}{hint}", rule=rule)
+        expected = f"expected one of {', '.join(map(repr, accepted))}{did_you_mean(near, before='; ')}"
+        self.refuse(name, value, expected, rule=rule)
 
     def text(self, name: str, value: object, example: str) -> None:
         """Accept a text that is not empty."""

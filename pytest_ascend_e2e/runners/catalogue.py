@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from ..errors import RunnerError
+from ..errors import RunnerError, did_you_mean
 
 SCHEMA = 1
 # What the largest of verl's own jobs ask for; a container's own 64 MB end Ray's object store.
@@ -73,7 +73,7 @@ class Catalogue:
             if runner.name == name:
                 return runner
         near = difflib.get_close_matches(name, self.names, n=3, cutoff=0.5)
-        hint = f"; did you mean {' or '.join(near)}?" if near else "."
+        hint = did_you_mean(near, before="; ", otherwise=".")
         raise RunnerError(f"runner {name!r} is not in the catalogue{hint} It holds {', '.join(self.names)}")
 
 
@@ -172,7 +172,7 @@ _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 def _problems(entry: Mapping[str, Any], *, unknown: set[str]) -> list[str]:
     found = [
-        f"unknown field {key!r}{_suggestion(str(key))}; the fields are {', '.join(_FIELDS)}" for key in sorted(unknown, key=str)
+        f"unknown field {key!r}{_suggestion(str(key))} The fields are {', '.join(_FIELDS)}" for key in sorted(unknown, key=str)
     ]
     for field in dataclasses.fields(Runner):
         if field.name not in _FIELDS:
@@ -189,5 +189,4 @@ def _problems(entry: Mapping[str, Any], *, unknown: set[str]) -> list[str]:
 
 
 def _suggestion(key: str) -> str:
-    near = difflib.get_close_matches(key, _FIELDS, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    return did_you_mean(difflib.get_close_matches(key, _FIELDS, n=1), before="; ", otherwise=".")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..deadline import parse_duration
-from ..errors import E2EError
+from ..errors import E2EError, did_you_mean
 from ..recipe import SFT, Recipe
 from ..runners import Runner
 
@@ -69,7 +69,7 @@ def case_from_arguments(name: str, tier: Tier, args: Sequence[object], kwargs: M
     for key in kwargs:
         if key not in ARGUMENTS:
             near = difflib.get_close_matches(key, ARGUMENTS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"accepted are {', '.join(ARGUMENTS)}"
+            hint = did_you_mean(near, otherwise=f"accepted are {', '.join(ARGUMENTS)}")
             problems.append(f"has no argument {key!r}; {hint}")
     runners = _runners(kwargs, problems)
     recipe = kwargs.get("recipe")

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from ..errors import did_you_mean
 from .run import Run
 
 _CHECKS = tuple(name for name, _ in inspect.getmembers(Run, inspect.isfunction) if not name.startswith("_"))
@@ -133,4 +134,4 @@ def _choices(hint: object) -> tuple[object, ...]:
 
 def _advice(name: str, accepted: Collection[str]) -> str:
     near = difflib.get_close_matches(name, accepted, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(accepted) or 'none'}"
+    return did_you_mean(near, otherwise=f"there are {', '.join(accepted) or 'none'}")

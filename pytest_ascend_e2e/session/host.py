@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..datasets import NAMES, nearest, raw_problems
-from ..errors import E2EError, ModelError, RunnerError
+from ..errors import E2EError, ModelError, RunnerError, did_you_mean
 from ..models import find_model
 from ..preflight import Host, HostFinding, host_findings
 from ..runners import Catalogue, Runner, find_devices, pick_runner
@@ -71,8 +71,7 @@ def input_findings(model: str, dataset: str, settings: Settings) -> Iterator[Hos
     if dataset not in NAMES:
         place = settings.datasets_root / dataset
         text = f"{dataset}: neither {place}/train.parquet with test.parquet beside it nor {place}.parquet is there"
-        meant = nearest(dataset, [*NAMES, *ready_names(settings.datasets_root)])
-        hint = "" if meant is None else f"; or did you mean {meant!r}?"
+        hint = did_you_mean(nearest(dataset, [*NAMES, *ready_names(settings.datasets_root)]), before="; or ")
         yield HostFinding(check="host.dataset", text=text, remedy=f"prepare it for verl, and put it there{hint}")
     else:
         for problem in raw_problems(dataset, settings.datasets_root):
@@ -82,10 +81,10 @@ def input_findings(model: str, dataset: str, settings: Settings) -> Iterator[Hos
 def doubtful_dataset(dataset: str, settings: Settings) -> str | None:
     """Return a warning on a name that may lie ready on another host and looks like a slip for one that is prepared, else None."""
     is_ready = ready_files(dataset, settings.datasets_root) is not None
-    meant = None if is_ready or dataset.startswith("/") else nearest(dataset, likeness=_SLIP)
-    if meant is None:
+    meant = [] if is_ready or dataset.startswith("/") else nearest(dataset, likeness=_SLIP)
+    if not meant:
         return None
-    return f"dataset {dataset!r} is none of {', '.join(NAMES)}, so it must lie ready on the runner; did you mean {meant!r}?"
+    return f"dataset {dataset!r} is none of {', '.join(NAMES)}, so it must lie ready on the runner; {did_you_mean(meant)}"
 
 
 def runner_of_host(catalogue: Catalogue, environ: Mapping[str, str]) -> Runner | None:

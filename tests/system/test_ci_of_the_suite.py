@@ -70,7 +70,7 @@ def test_one_case_is_chosen_by_name_and_an_unknown_one_is_told(
     assert (job["cases"], job["image"]) == ("test_cases.py::test_second", "verl@sha256:0a")
 
     assert main(["matrix", "--only", "test_secon"]) == 2
-    assert "no case 'test_secon' in this tier; did you mean test_second?" in capsys.readouterr().err
+    assert "no case 'test_secon' in this tier; did you mean 'test_second'?" in capsys.readouterr().err
 
 
 def test_a_suite_that_cannot_be_collected_is_told(

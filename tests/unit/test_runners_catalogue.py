@@ -29,7 +29,7 @@ def test_a_shipped_runner_has_a_ci_label_unless_it_is_simulated() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_ones() -> None:
-    with pytest.raises(RunnerError, match=r"'a3-61' is not in the catalogue; did you mean a3-16"):
+    with pytest.raises(RunnerError, match=r"'a3-61' is not in the catalogue; did you mean 'a3-16'"):
         load_catalogue().get("a3-61")
 
 
@@ -64,7 +64,7 @@ def test_all_problems_of_a_file_are_told_at_once(tmp_path: Path) -> None:
         load_catalogue(extra)
 
     expected = [
-        "'x-2': unknown field 'chipp' (did you mean 'chip'?)",
+        "'x-2': unknown field 'chipp'; did you mean 'chip'? The fields are",
         "'x-2': devices: 'two' cannot be used",
         "'x-2': field 'chip' is missing",
         "'a3-8': simulated: 'maybe' cannot be used",
