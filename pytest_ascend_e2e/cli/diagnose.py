@@ -15,10 +15,11 @@ from typing import TextIO
 
 from ..diagnosis import diagnose, is_sound
 from ..errors import RecordError
-from ..launch import RunDirectory
+from ..launch import UNFINISHED, RunDirectory
 from ..records import Diagnosis, Kind, RunRecord
 from ..report.failure import MOST_SHOWN
 from ..session import read_record
+from .logs import not_a_log
 
 _CHUNK_BYTES = 1 << 20  # a longer line is read in pieces: a log may hold gigabytes without a line end
 
@@ -43,6 +44,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     """Print the diagnosis; return 0, or 2 where the log cannot be read."""
     log: Path = RunDirectory(args.log).log if args.log.is_dir() else args.log
+    problem = not_a_log(log)
+    if problem is not None:
+        print(problem, file=stderr)
+        return 2
     record = _record_of(log)
     try:
         found = _diagnosis(log, args.exit_status, record)
@@ -78,9 +83,9 @@ def _record_of(log: Path) -> RunRecord | None:
 def _diagnosis(log: Path, exit_status: int | None, record: RunRecord | None) -> Diagnosis:
     if record is None or exit_status is not None:
         return diagnose(_lines(log), exit_status=exit_status)
-    return diagnose(
-        _lines(log), exit_status=record.exit_status, signal=record.signal, ending=record.ending, end_reason=record.end_reason
-    )
+    # Its ending is not known yet, and is not an interruption until it is.
+    ending = None if record.end_reason == UNFINISHED else record.ending
+    return diagnose(_lines(log), exit_status=record.exit_status, signal=record.signal, ending=ending, end_reason=record.end_reason)
 
 
 def _has_ended_well(found: Diagnosis, exit_status: int | None, record: RunRecord | None) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from ..launch import RunDirectory
 from ..metrics import Metrics, MetricSeries, bounded_lines, read_console, read_jsonl, shown_steps
+from .logs import not_a_log
 
 if TYPE_CHECKING:
     # The type of `add_subparsers()` has no public name.
@@ -41,6 +42,10 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     """Print the metrics of `args.run`; return 0, or 2 where the file cannot be read."""
     path = _log_of(args.run)
+    problem = not_a_log(path)
+    if problem is not None:
+        stderr.write(f"{problem}\n")
+        return _UNREADABLE
     try:
         with path.open("rb") as stream:
             metrics = read_log(bounded_lines(stream))

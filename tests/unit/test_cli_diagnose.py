@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_ascend_e2e.cli import diagnose
+from pytest_ascend_e2e.launch import UNFINISHED
 from pytest_ascend_e2e.records import Check, Ending, Verdict
 from tests.fakes.run_directories import PASSED, write_run
 
@@ -120,6 +121,28 @@ def test_a_record_that_is_broken_leaves_the_diagnosis_of_the_log(tmp_path: Path,
 
     assert (status, err) == (0, "")
     assert out.startswith("kind:       disk-full\n")
+
+
+def test_a_run_that_is_not_over_was_not_stopped(tmp_path: Path) -> None:
+    directory = write_run(tmp_path, 1, ending=Ending.INTERRUPTED, end_reason=UNFINISHED, exit_status=None)
+    (directory / "train.log").write_text("step:1 - actor/loss:0.1\n")
+
+    status, out, _ = call(str(directory))
+
+    assert status == 0
+    assert "stopped from outside" not in out
+    assert "advice:     Not ended yet, or ended together with its session" in out
+
+
+@pytest.mark.parametrize("text", ['<?xml version="1.0"?>\n<testsuites/>', "\ufeff\n<testsuite>"])
+def test_a_junit_file_is_no_log_that_shows_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "junit.xml").write_text(text, encoding="utf-8")
+
+    status, out, err = call(str(tmp_path / "junit.xml"))
+
+    assert (status, out) == (2, "")
+    assert "is the JUnit file of a session; expected the directory of a run, or a log" in err
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "."])

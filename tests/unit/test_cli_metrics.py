@@ -35,6 +35,15 @@ def test_a_console_log_becomes_json(tmp_path: Path) -> None:
     assert json.loads(out) == {"steps": [{"step": 2, "metrics": {"a/b": 0.5, "c/d": "nan", "e/f": "-inf"}}], "problems": []}
 
 
+def test_a_junit_file_is_no_log_without_metrics(tmp_path: Path) -> None:
+    path = written(tmp_path, "<testsuites/>\n")
+
+    status, out, err = run(path, "--json")
+
+    assert (status, out) == (2, "")
+    assert err.startswith(f"{path!r} is the JUnit file of a session; ")
+
+
 def test_a_jsonl_log_is_told_by_its_first_line(tmp_path: Path) -> None:
     path = written(tmp_path, '\n{"step":1,"data":{"a/b":null}}\n{"step":2,"data":{"a/b":3}}\n')
 
