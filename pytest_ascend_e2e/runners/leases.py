@@ -8,17 +8,15 @@ killed.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from ..deadline import Deadline, format_duration
 from ..errors import LeaseError
-from .locks import Holder, LockDirectory, free
+from .locks import Held, Holder, LockDirectory, free
 from .waiting import Waiting, holder_of, tickets_of
 
 _MUTEX = "devices.mutex"
@@ -39,29 +37,14 @@ class Slot:
     lock_name: str
 
 
-@dataclass(slots=True)
-class Lease:
+@dataclass(kw_only=True, slots=True)
+class Lease(Held):
     """Devices held for one run; a context manager that gives them back.
 
-    `device_ids` is ascending, as ASCEND_RT_VISIBLE_DEVICES wants it. `fds` go into `pass_fds` of the training process; no other
-    program inherits them.
+    `device_ids` is ascending, as ASCEND_RT_VISIBLE_DEVICES wants it.
     """
 
     device_ids: tuple[int, ...]
-    fds: tuple[int, ...] = field(repr=False)
-
-    def __enter__(self) -> Lease:  # noqa: PYI034  # typing.Self came with 3.11
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.release()
-
-    def release(self) -> None:
-        """Give the devices back; a training process that still runs with the descriptors keeps them until its end."""
-        # Closed, not unlocked: unlocking would free the devices under a training process that outlived us.
-        fds, self.fds = self.fds, ()
-        for descriptor in fds:
-            os.close(descriptor)
 
 
 def simulated_slots(count: int) -> tuple[Slot, ...]:
@@ -204,7 +187,7 @@ class DevicePool:
         finally:
             for descriptor in taken.values():
                 free(descriptor)
-        return Lease(tuple(slot.id for slot in chosen), fds) if chosen else None
+        return Lease(device_ids=tuple(slot.id for slot in chosen), fds=fds) if chosen else None
 
     def held(self) -> dict[int, Holder | None]:
         """Return who holds which device now, None for a process that left no name."""

@@ -16,11 +16,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
 
 import psutil
+from typing_extensions import Self
 
 from ..deadline import Deadline
 from ..errors import LeaseError
+
+T = TypeVar("T")
 
 # One place per host for all users, so that the sessions of two users do not take one device at the same time.
 DEFAULT_LOCK_DIR = Path("/tmp/ascend-e2e-locks")  # noqa: S108  # shared on purpose; sticky, no link is followed
@@ -179,6 +184,30 @@ class LockDirectory:
         except FileNotFoundError:
             return False
         return (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
+
+
+@dataclass(kw_only=True, slots=True)
+class Held:
+    """Locks held for one run; a context manager that gives them up.
+
+    `fds` go into `pass_fds` of the training process, which then keeps what is locked if it outlives its starter; no other program
+    inherits them.
+    """
+
+    fds: tuple[int, ...] = field(repr=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Give up what is held; a training process that still runs with the descriptors keeps it until its end."""
+        # Closed, not unlocked: unlocking would free the devices under a training process that outlived us.
+        fds, self.fds = self.fds, ()
+        for descriptor in fds:
+            os.close(descriptor)
 
 
 def free(descriptor: int) -> None:

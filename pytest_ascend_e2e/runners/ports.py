@@ -6,40 +6,22 @@ Must not know: what listens on them. The lock keeps other leases away, the bind 
 from __future__ import annotations
 
 import errno
-import os
 import socket
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from ..deadline import Deadline, format_duration
 from ..errors import LeaseError
-from .locks import Holder, LockDirectory, free
+from .locks import Held, Holder, LockDirectory, free
 
 _MUTEX = "ports.mutex"
 _LAST_PORT = 65535
 
 
-@dataclass(slots=True)
-class PortLease:
-    """Consecutive ports held for one run; a context manager that gives them back.
-
-    `ports` is ascending. `fds` go into `pass_fds` of the training process, which then keeps the ports if it outlives its starter.
-    """
+@dataclass(kw_only=True, slots=True)
+class PortLease(Held):
+    """Consecutive ports held for one run; a context manager that gives them back. `ports` is ascending."""
 
     ports: tuple[int, ...]
-    fds: tuple[int, ...] = field(repr=False)
-
-    def __enter__(self) -> PortLease:  # noqa: PYI034  # typing.Self came with 3.11
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.release()
-
-    def release(self) -> None:
-        """Give the ports back; a training process that still runs with the descriptors keeps them until its end."""
-        fds, self.fds = self.fds, ()
-        for descriptor in fds:
-            os.close(descriptor)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +79,7 @@ class PortPool:
                     for held in block.values():
                         self.locks.write_holder(held, owner)
                     start = min(block)
-                    lease = PortLease(tuple(range(start, start + count)), tuple(block.values()))
+                    lease = PortLease(ports=tuple(range(start, start + count)), fds=tuple(block.values()))
                     block = {}
                     return lease, busy
         finally:

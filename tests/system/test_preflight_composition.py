@@ -18,9 +18,10 @@ from pytest_ascend_e2e.deadline import Deadline
 from pytest_ascend_e2e.errors import PreflightError
 from pytest_ascend_e2e.preflight import Composition, Request, compose_cases, judge
 from pytest_ascend_e2e.preflight.compose import compose_all
-from pytest_ascend_e2e.recipe import DAPO, FSDP, FSDP2, GRPO, GSPO, PPO, Megatron, Recipe, Sglang, Vllm
+from pytest_ascend_e2e.recipe import DAPO, FSDP, FSDP2, GRPO, GSPO, PPO, Megatron, Recipe, Sglang
 from pytest_ascend_e2e.recipe.overrides import is_free
 from tests.fakes.bad_configurations import BAD_CONFIGURATIONS
+from tests.fakes.recipes import recipe_with
 
 needs_verl = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("verl", "hydra")), reason="needs verl and hydra-core to compose with"
@@ -29,22 +30,6 @@ needs_verl = pytest.mark.skipif(
 
 def deadline(limit_s: float = 300) -> Deadline:
     return Deadline.after(limit_s, name="composition")
-
-
-def recipe_with(**given: Any) -> Recipe:
-    fields: dict[str, Any] = {
-        "algorithm": GRPO(),
-        "model": "Qwen/Qwen3-8B",
-        "dataset": "gsm8k",
-        "engine": FSDP2(),
-        "rollout": Vllm(n=2),
-        "train_batch_size": 16,
-        "max_prompt_length": 64,
-        "max_response_length": 64,
-        "steps": 1,
-        **given,
-    }
-    return Recipe(**fields)
 
 
 EVERY_KIND: Mapping[str, Recipe] = {

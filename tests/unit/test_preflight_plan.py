@@ -7,23 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_ascend_e2e.preflight import Composition, judge
-from pytest_ascend_e2e.recipe import FSDP2, GRPO, Inputs, Megatron, Recipe, Vllm
-
-
-def recipe_with(**given: Any) -> Recipe:
-    fields: dict[str, Any] = {
-        "algorithm": GRPO(),
-        "model": "Qwen/Qwen3-8B",
-        "dataset": "gsm8k",
-        "engine": FSDP2(),
-        "rollout": Vllm(n=2),
-        "train_batch_size": 16,
-        "max_prompt_length": 64,
-        "max_response_length": 64,
-        "steps": 1,
-        **given,
-    }
-    return Recipe(**fields)
+from pytest_ascend_e2e.recipe import GRPO, Inputs, Megatron, Vllm
+from tests.fakes.recipes import recipe_with
 
 
 def test_a_sound_case_has_a_layout_arguments_and_no_problem() -> None:

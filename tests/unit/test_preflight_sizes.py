@@ -9,23 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ascend_e2e.preflight import batch_problems
-from pytest_ascend_e2e.recipe import FSDP2, GRPO, Megatron, Recipe, Vllm, plan_layout
-
-
-def recipe_with(**given_fields: Any) -> Recipe:
-    fields: dict[str, Any] = {
-        "algorithm": GRPO(),
-        "model": "Qwen/Qwen3-8B",
-        "dataset": "gsm8k",
-        "engine": FSDP2(),
-        "rollout": Vllm(n=2),
-        "train_batch_size": 16,
-        "max_prompt_length": 64,
-        "max_response_length": 64,
-        "steps": 1,
-        **given_fields,
-    }
-    return Recipe(**fields)
+from pytest_ascend_e2e.recipe import FSDP2, Megatron, Vllm, plan_layout
+from tests.fakes.recipes import recipe_with
 
 
 def problems_of(devices: int, **fields: Any) -> list[str]:

@@ -9,7 +9,6 @@ import pytest
 from pytest_ascend_e2e.errors import LayoutError, RecipeError
 from pytest_ascend_e2e.recipe import (
     FSDP,
-    FSDP2,
     GRPO,
     SFT,
     FSDPTurbo,
@@ -20,29 +19,17 @@ from pytest_ascend_e2e.recipe import (
     Recipe,
     SeparateAsync,
     VeOmni,
-    Vllm,
     plan_layout,
     to_overrides,
 )
+from tests.fakes import recipes
 
 INPUTS = Inputs(model_path="/m", train_files="/t", val_files="/v", n_gpus_per_node=8)
 ACTOR, REFERENCE, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.ref", "actor_rollout_ref.rollout"
 
 
 def recipe_with(**given: Any) -> Recipe:
-    fields: dict[str, Any] = {
-        "algorithm": GRPO(use_kl_loss=True),
-        "model": "Qwen/Qwen3-8B",
-        "dataset": "gsm8k",
-        "engine": FSDP2(),
-        "rollout": Vllm(n=2),
-        "train_batch_size": 16,
-        "max_prompt_length": 64,
-        "max_response_length": 64,
-        "steps": 1,
-        **given,
-    }
-    return Recipe(**fields)
+    return recipes.recipe_with(**{"algorithm": GRPO(use_kl_loss=True), **given})
 
 
 def sft_with(**given: Any) -> SFT:
