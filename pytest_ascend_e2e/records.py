@@ -217,6 +217,11 @@ class RunRecord:
         return self.is_completed and not self.failed_checks
 
     @property
+    def made_checks(self) -> Sequence[Check]:
+        """Return the checks that say something of the run: all but those that nobody asked for and that need more steps."""
+        return [check for check in self.checks if check.verdict is not Verdict.NOT_MADE]
+
+    @property
     def failed_checks(self) -> Sequence[Check]:
         """Return the checks that make the run red, those that could not be decided last: a broken limit says more."""
         failed = [check for check in self.checks if check.is_failed]

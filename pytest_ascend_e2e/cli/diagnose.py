@@ -101,7 +101,7 @@ def _of_checks(directory: Path, record: RunRecord | None) -> str:
         return f"{sound} If its run is red, a check failed: `ascend-e2e judge RUN_DIR` says which."
     failed = len(record.failed_checks)
     judge = f"`ascend-e2e judge {shlex.quote(str(directory))}` makes them again."
-    return f"{sound} Of its {len(record.checks)} checks {failed or 'none'} failed; {judge}"
+    return f"{sound} Of its {len(record.made_checks)} checks {failed or 'none'} failed; {judge}"
 
 
 def _failed(record: RunRecord) -> list[str]:

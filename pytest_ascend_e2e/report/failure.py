@@ -30,7 +30,7 @@ def headline(record: RunRecord) -> str:
         return f"training failed: {cause}"
     failed = record.failed_checks
     unmade = [check.name for check in record.checks if check.verdict is Verdict.NOT_MADE]
-    made = len(record.checks) - len(unmade)
+    made = len(record.made_checks)
     if failed:
         first = failed[0]
         return f"{len(failed)} of {made} checks failed, first {first.name}: {first.message}"
@@ -102,5 +102,5 @@ def failed_lines(record: RunRecord) -> list[str]:
         lines.append("")
     if len(failed) > len(telling):
         because = "because the training broke off (see record.json)"
-        lines.append(f"{len(failed) - len(telling)} of {len(record.checks)} checks fail {because}")
+        lines.append(f"{len(failed) - len(telling)} of {len(record.made_checks)} checks fail {because}")
     return lines

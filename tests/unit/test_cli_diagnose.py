@@ -84,7 +84,8 @@ FAILED = Check(name="rewards.rises", verdict=Verdict.FAILED, message="the reward
 
 
 def test_of_a_training_that_ended_well_the_failed_checks_are_told(tmp_path: Path) -> None:
-    directory = write_run(tmp_path, 1, checks=(PASSED, FAILED))
+    unmade = Check(name="rewards.collapse", verdict=Verdict.NOT_MADE, message="5 steps are needed to tell")
+    directory = write_run(tmp_path, 1, checks=(PASSED, FAILED, unmade))
     (directory / "train.log").write_text(WHOLE)
 
     outputs = [call(str(path))[1] for path in (directory, directory / "train.log")]

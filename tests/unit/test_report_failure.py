@@ -84,7 +84,8 @@ def test_many_failed_checks_take_hardly_more() -> None:
 
 
 def test_a_training_that_broke_off_shows_the_lines_that_matter() -> None:
-    checks = (replace(failed("completed.steps"), value=None), replace(failed("rewards.level"), value=None))
+    unmade = replace(PASSED, verdict=Verdict.NOT_MADE)
+    checks = (replace(failed("completed.steps"), value=None), replace(failed("rewards.level"), value=None), unmade)
 
     text = failure_text(replace(BROKEN, checks=checks), log_lines=["> Task was killed", "  by Ray"])
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pytest_ascend_e2e.errors import RecordError
-from pytest_ascend_e2e.records import RunRecord
+from pytest_ascend_e2e.records import Check, RunRecord, Verdict
 from pytest_ascend_e2e.report.html import html_report, write_html
 from pytest_ascend_e2e.report.html.charts import axis, charts_of
 from pytest_ascend_e2e.report.html.packing import plain
@@ -83,9 +83,13 @@ def test_every_row_of_the_overview_leads_to_a_page(runs: list[RunRecord]) -> Non
 
 
 def test_a_page_has_the_checks_with_value_limit_and_origin_the_failed_ones_first(runs: list[RunRecord]) -> None:
+    unmade = Check(name="rewards.collapse", verdict=Verdict.NOT_MADE, message="5 steps are needed to tell")
+    runs[1] = dataclasses.replace(runs[1], checks=(*runs[1].checks, unmade))
+
     told = Page(html_report(runs)).texts["run-test_grpo-2"]
 
     assert "1 of 3 failed" in told
+    assert "not made" in told
     assert "rewards.level critic/rewards/mean" in told
     assert "0.5 >= 0.6 - the reward is low Limit from: given by the test." in told
     assert told.index("rewards.level") < told.index("completed.process")

@@ -70,7 +70,7 @@ class RunPage:
         record = self.evidence.record
         history_charts = [self._grid(self.history_charts, len(self.charts))] if self.history_charts else []
         return {
-            "Checks": _checks(record.checks),
+            "Checks": _checks(record),
             "Charts": self._charts(),
             "Changes": _changes(self.evidence, self.green),
             "Log": _log(self.evidence.log, record),
@@ -161,12 +161,13 @@ def _facts(record: RunRecord) -> Element:
     )
 
 
-def _checks(checks: Sequence[Check]) -> list[Element]:
-    if not checks:
+def _checks(record: RunRecord) -> list[Element]:
+    if not record.checks:
         return [node("p", "No check was made.", class_="failed")]
-    failed = [check for check in checks if check.is_failed]
-    rows = [_check(check) for check in sorted(checks, key=lambda check: _ORDER.index(check.verdict))]
-    return [table(f"{len(failed)} of {len(checks)} failed", _CHECKS, rows, numeric=(2, 3, 4), kind="cards")]
+    rows = [_check(check) for check in sorted(record.checks, key=lambda check: _ORDER.index(check.verdict))]
+    return [
+        table(f"{len(record.failed_checks)} of {len(record.made_checks)} failed", _CHECKS, rows, numeric=(2, 3, 4), kind="cards")
+    ]
 
 
 def _check(check: Check) -> Element:
