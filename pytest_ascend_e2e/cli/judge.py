@@ -94,9 +94,13 @@ def _changes(args: argparse.Namespace, only: tuple[str, ...]) -> dict[str, dict[
 def _baselines(args: argparse.Namespace, record: RunRecord) -> dict[str, Baseline]:
     if args.baselines is None:
         return {}
+    if not args.baselines.is_file():
+        raise RecordError(f"{args.baselines}: no such file; expected one that `ascend-e2e baseline record` has written")
     found = read_baselines(args.baselines, record.case, record.runner)
     if not found:
-        raise RecordError(f"{args.baselines}: holds no baseline of {record.case} on {record.runner}")
+        raise RecordError(
+            f"{args.baselines}: holds no baseline of {record.case} on {record.runner}; `ascend-e2e baseline record` makes one"
+        )
     return found
 
 

@@ -181,8 +181,16 @@ def test_another_baseline_judges_too(tmp_path: Path) -> None:
 
 
 def test_a_file_without_the_case_is_refused(tmp_path: Path) -> None:
+    path = judged_run(tmp_path, 1)
+    (tmp_path / "none.yaml").write_text("schema: 1\ncases: {}\n")
+
     with pytest.raises(RecordError, match="holds no baseline of"):
-        run(judged_run(tmp_path, 1), "--baselines", tmp_path / "absent.yaml")
+        run(path, "--baselines", tmp_path / "none.yaml")
+
+
+def test_a_file_of_baselines_that_is_not_there_is_refused_as_such(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"none\.yaml: no such file; expected one that `ascend-e2e baseline record` has written"):
+        run(judged_run(tmp_path, 1), "--baselines", tmp_path / "none.yaml")
 
 
 def test_only_the_checks_that_are_asked_for_are_made(tmp_path: Path) -> None:
