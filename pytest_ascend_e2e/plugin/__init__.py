@@ -13,7 +13,7 @@ import pytest
 
 from ..errors import E2EError
 from . import collection, guard, junit, scheduling, signals
-from .concluding import conclude
+from .concluding import conclude, tell_beside
 from .exporting import export
 from .fixtures import RUNS_KEY, geometry3k, gsm8k, layout, model_path, npus, run, train
 from .fixtures import _bench as _bench
@@ -182,6 +182,7 @@ def pytest_runtest_makereport(
     report = yield
     if call.excinfo is not None and report.failed:
         report.longrepr = clean_report(call.excinfo, item.config.rootpath, place_of(item)) or report.longrepr
+        tell_beside(item, report)
     return report
 
 

@@ -10,21 +10,24 @@ from ..errors import E2EError, HistoryError
 from ..history import History
 from ..recipe import Recipe
 from ..records import BODY, INTERRUPTED, Ending, RunRecord
-from ..report import failure_text, properties, retried_line
+from ..report import beside_text, failure_text, properties, retried_line
 from ..session import Run, confirmation, telling_lines, with_another_seed
 from .fixtures import RUNS_KEY, TRAINER_KEY
 from .guard import RETRIED_PROPERTY
-from .outcomes import CaseFailed
+from .outcomes import CaseFailed, add_section
 from .publishing import RUN_DIR
 from .results import LINE_PROPERTY
 from .state import state_of
+
+# What stands below the failure of a test whose body, or a fixture of it, failed by itself.
+BESIDE_KEY = pytest.StashKey[str]()
 
 
 def conclude(item: pytest.Item, error: BaseException | None) -> None:
     """Write the records and properties of the test's runs and keep them in the history; raise with the whole report if one is red.
 
-    `error` is what ended the body. It stays the outcome then, and the report of the runs stands beside it; but where a training
-    broke off, that is the outcome, and the body a consequence.
+    `error` is what ended the body. It stays the outcome then, and the report of the runs is kept to stand beside it, of a sound run
+    where it lies; but where a training broke off, that is the outcome, and the body a consequence.
 
     Raises:
         CaseFailed: a training failed, a check failed, a run was judged by nothing, or it could not be kept.
@@ -44,12 +47,24 @@ def conclude(item: pytest.Item, error: BaseException | None) -> None:
         raise CaseFailed("\n\n".join((*texts, *problems)))
     if isinstance(error, Exception) and any(_is_broken_off(record) for record in records):
         raise CaseFailed("\n\n".join((*texts, _of_body(item, error), *problems))) from error
-    item.add_report_section("call", "training", "\n\n".join((*texts, *problems)))
+    item.stash[BESIDE_KEY] = "\n\n".join((*texts, *problems))
+
+
+def tell_beside(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Put the report of the runs below the failure of a test that failed by itself: in the terminal, and in the JUnit file."""
+    text = item.stash.get(BESIDE_KEY, None)
+    if text is not None:
+        del item.stash[BESIDE_KEY]  # once, also where the teardown fails after it
+        add_section(report, "training", text)
 
 
 def _judged(item: pytest.Item, error: BaseException | None, records: list[RunRecord]) -> list[str]:
-    """Conclude the runs of the test, add their records to `records`, and return the report of each that is red."""
+    """Conclude the runs of the test, add their records to `records`, and return the report of each that is red.
+
+    Where the test failed by itself, the sound ones follow, with where they lie.
+    """
     texts: list[str] = []
+    sound: list[str] = []
     number = 0
     runs: list[Run] = item.stash.get(RUNS_KEY, [])
     for run in runs:
@@ -65,7 +80,9 @@ def _judged(item: pytest.Item, error: BaseException | None, records: list[RunRec
             _note_line(item, run)
             said = _confirmed(item, run, record, records) if error is None else []
             texts.append("\n".join([failure_text(record, log_lines=telling_lines(record)), *said]))
-    return texts
+        elif error is not None:
+            sound.append(beside_text(record))
+    return texts + sound
 
 
 def _concluded(run: Run, error: BaseException | None) -> RunRecord:

@@ -70,6 +70,14 @@ def shorten(report: pytest.TestReport, text: str, rootpath: Path) -> None:
         report.longrepr = _shown(f"{place.prefix(rootpath)}{text}", crash)
 
 
+def add_section(report: pytest.TestReport, name: str, text: str) -> None:
+    """Put a titled text below a failure, where the terminal and the JUnit file have it."""
+    if isinstance(report.longrepr, ExceptionRepr):
+        report.longrepr.addsection(name, text)
+    else:  # a text of its own kind, such as that of a fixture that is not found: the terminal alone has sections for it
+        report.sections.append((name, text))
+
+
 def _shown(text: str, crash: ReprFileLocation) -> ReprExceptionInfo:
     return ReprExceptionInfo(reprtraceback=ReprTracebackNative([f"{text}\n"]), reprcrash=crash)
 

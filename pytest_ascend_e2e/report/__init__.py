@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .annotations import annotation
 from .existing import found_records, junit_files, reported_cases
-from .failure import checks_table, failed_lines, failure_text, headline, retried_line
+from .failure import beside_text, checks_table, failed_lines, failure_text, headline, retried_line
 from .history import history_text
 from .junit import COLLECTION, PREFIX, UNFINISHED, Property, properties
 from .markdown import plan_markdown, summary_markdown
@@ -30,6 +30,7 @@ __all__ = [
     "Suite",
     "address_of",
     "annotation",
+    "beside_text",
     "checks_table",
     "device_hours",
     "differences",

@@ -77,13 +77,25 @@ def failure_text(record: RunRecord, *, log_lines: Sequence[str] = ()) -> str:
         lines.append(f"not the case as it stands, but one with {', '.join(record.changed)}")
     if record.diagnosis is not None and record.diagnosis.advice:
         lines.append(f"what to do: {record.diagnosis.advice}")
-    reached = "no step" if record.last_step is None else f"step {record.last_step}"
-    lines.append(f"run: {record.end_reason} after {format_duration(record.duration_s)}, at {reached} of {record.steps}")
+    lines.append(_end(record))
     lines += [f"  | {line}" for line in log_lines]
     lines += failed_lines(record)
     lines += [f"problem: {problem}" for problem in record.problems]
-    lines += [f"log: {record.run_dir}/train.log", f"repeat: {record.rerun_command}"]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_places(record)])
+
+
+def beside_text(record: RunRecord) -> str:
+    """Return what belongs beside the failure of a test that failed by itself while its run is sound: its end, place and repeat."""
+    return "\n".join([_end(record), *_places(record)])
+
+
+def _end(record: RunRecord) -> str:
+    reached = "no step" if record.last_step is None else f"step {record.last_step}"
+    return f"run: {record.end_reason} after {format_duration(record.duration_s)}, at {reached} of {record.steps}"
+
+
+def _places(record: RunRecord) -> list[str]:
+    return [f"log: {record.run_dir}/train.log", f"repeat: {record.rerun_command}"]
 
 
 def failed_lines(record: RunRecord) -> list[str]:

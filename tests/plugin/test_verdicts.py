@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from junitparser import JUnitXml
 
 from tests.plugin.conftest import PLAIN_AND_XDIST, Host
 
@@ -54,6 +55,39 @@ def test_a_fault_is_red_and_named(host: Host, monkeypatch: pytest.MonkeyPatch, f
     assert "repeat: pytest test_cases.py::test_case --runner toy-2" in text
     assert "Traceback" not in text
     assert "INTERNALERROR" not in text
+
+
+@PLAIN_AND_XDIST
+@pytest.mark.parametrize(
+    ("check", "expected"),
+    [
+        ("run.check_rewards()", ["run: exit status 0 after *"]),
+        ("run.check_rewards(minimum=9)", ["2 of * rewards.level*", "run: *"]),
+    ],
+)
+def test_the_failure_of_a_body_has_its_training_below_it_in_the_junit_file_too(
+    host: Host, workers: tuple[str, ...], check: str, expected: list[str]
+) -> None:
+    host.cases(
+        "@npu_nightly(runner='toy-2', recipe=recipe())\n"
+        f"def test_case(run): {check}; assert run.record.steps == 99\n"
+        "import pytest\n@pytest.fixture\n"
+        "def never(run): raise ValueError('no setup')\n"
+        "@npu_nightly(runner='toy-2', recipe=recipe())\n"
+        "def test_setup(never): pass\n"
+        "def test_plain(): assert 0\n"
+    )
+
+    result = host.run("--runner", "toy-2", "--junitxml=junit.xml", *workers)
+
+    result.assert_outcomes(failed=2, errors=1)
+    places = ["log: */test_case-*/train.log", "repeat: pytest test_cases.py::test_case --runner toy-2"]
+    result.stdout.fnmatch_lines_random(["*test_setup-*/train.log"])
+    result.stdout.fnmatch_lines(["E * == 99", "*- training -*", *expected, *places])
+    cases = {case.name: case.result[0].text for suite in JUnitXml.fromfile("junit.xml") for case in suite}
+    pytest.LineMatcher(cases["test_case"].splitlines()).fnmatch_lines([*expected, *places])
+    pytest.LineMatcher(cases["test_setup"].splitlines()).fnmatch_lines(["*ValueError: no setup", "run: *", "log: */test_setup-*"])
+    assert " training " not in cases["test_plain"]
 
 
 def test_all_failed_checks_of_a_test_stand_in_one_table(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
