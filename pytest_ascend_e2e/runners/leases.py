@@ -20,7 +20,6 @@ from .locks import Held, Holder, LockDirectory, free
 from .waiting import Waiting, holder_of, tickets_of
 
 _MUTEX = "devices.mutex"
-_DESCRIBING_S = 30.0
 _DEVICE = re.compile(r"(?:npu|sim)-[0-9.]+")
 
 
@@ -91,7 +90,7 @@ class DevicePool:
                     return lease
                 is_over = deadline.is_over()
                 if is_over or (tell is not None and telling.is_over()):
-                    waiting = self._waiting(ticket, ahead)
+                    waiting = self._waiting(ticket, ahead, deadline)
                     if is_over:
                         raise LeaseError(*_refusal(waiting, deadline, owner))
                     if tell is not None:
@@ -114,9 +113,8 @@ class DevicePool:
             ticket.step_aside(is_aside=len(self.slots) - len(ticket.foreign) < ticket.count)
             return self._take(ticket.count, ticket.owner, without=ticket.foreign), ahead
 
-    def _waiting(self, ticket: _Ticket, ahead: Sequence[Holder | None]) -> Waiting:
-        # Not the deadline of the request: it may be over, and this is what its error is made of.
-        with self.locks.mutex(_MUTEX, Deadline.after(_DESCRIBING_S, name="describing who holds what")):
+    def _waiting(self, ticket: _Ticket, ahead: Sequence[Holder | None], deadline: Deadline) -> Waiting:
+        with self.locks.mutex(_MUTEX, deadline):
             held = self.held()
         return Waiting(count=ticket.count, pool=len(self.slots), held=held, foreign=ticket.foreign, ahead=ahead)
 
@@ -251,7 +249,7 @@ def survey(locks: LockDirectory) -> Survey:
     if not locks.path.is_dir():
         return Survey(held={}, waiting=())
     names = sorted(path.name for path in locks.path.iterdir() if _DEVICE.fullmatch(path.name))
-    with locks.mutex(_MUTEX, Deadline.after(_DESCRIBING_S, name="looking at the leases")):
+    with locks.mutex(_MUTEX, Deadline.after(0.0, name="looking at the leases")):
         found = {name: holder_of(locks, name) for name in (*names, *(name for _, name in tickets_of(locks)))}
     return Survey(
         held={name: found[name][1] for name in names if found[name][0]},

@@ -33,6 +33,8 @@ DEFAULT_LOCK_DIR = Path("/tmp/ascend-e2e-locks")  # noqa: S108  # shared on purp
 _MODE_DIR = 0o1777
 _MODE_FILE = 0o666
 _MUTEX_POLL_S = 0.01
+# Whoever holds a mutex longer than this was stopped in the middle of a few file operations.
+_MUTEX_S = 30.0
 _HOLDER_LIMIT = 1 << 16  # bytes; the file is anybody's
 
 
@@ -118,13 +120,16 @@ class LockDirectory:
     def mutex(self, name: str, deadline: Deadline) -> Iterator[None]:
         """Hold the short lock `name` for a few file operations.
 
+        A deadline that is over refuses nobody who would only wait for another's few operations.
+
         Raises:
-            LeaseError: the deadline passed before the lock was free.
+            LeaseError: the deadline passed before the lock was free, and so did half a minute.
         """
+        patience = Deadline.after(_MUTEX_S, name=deadline.name, clock=deadline.clock)
         while (descriptor := self.try_lock(name)) is None:
-            if deadline.is_over():
+            if deadline.is_over() and patience.is_over():
                 raise LeaseError(
-                    f"{self.path / name}: held by another process for the whole of {deadline.limit_s:g}s ({deadline.name});"
+                    f"{self.path / name}: another process has not let go of it ({deadline.name});"
                     f" see who stopped in between: fuser -v {self.path / name}"
                 )
             self.sleep(_MUTEX_POLL_S)

@@ -190,6 +190,38 @@ def test_a_request_for_other_devices_does_not_wait(tmp_path: Path, waiter: Calla
             assert lease.device_ids == (2, 3)
 
 
+def test_a_request_that_may_not_wait_does_not_fail_by_the_moment_of_another(tmp_path: Path) -> None:
+    others = LockDirectory(tmp_path)
+    moment = [others.try_lock("devices.mutex")]
+
+    def sleep(_seconds: float) -> None:
+        for descriptor in filter(None, moment):
+            free(descriptor)
+        moment.clear()
+
+    devices = DevicePool(slots=simulated_slots(1), locks=LockDirectory(tmp_path, sleep=sleep))
+
+    with devices.lease(1, deadline=soon(0), owner="at once") as lease:
+        assert lease.device_ids == (0,)
+
+
+def test_a_process_that_stopped_among_the_locks_is_named_after_half_a_minute(tmp_path: Path) -> None:
+    stopped = LockDirectory(tmp_path).try_lock("devices.mutex")
+    assert stopped is not None
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    devices = DevicePool(slots=simulated_slots(1), locks=LockDirectory(tmp_path, sleep=sleep))
+
+    with pytest.raises(LeaseError, match=r"another process has not let go of it \(lease\); see .* fuser -v .*devices.mutex"):
+        devices.lease(1, deadline=Deadline.after(1.0, name="lease", clock=lambda: now[0]), owner="waits")
+
+    assert now[0] == pytest.approx(30, abs=0.1)
+    free(stopped)
+
+
 def test_the_ticket_of_a_killed_waiter_stops_nobody(tmp_path: Path, holder: Starter) -> None:
     devices = pool(tmp_path / "locks", 2)
     with devices.lease(1, deadline=soon(), owner="first"):
