@@ -191,18 +191,18 @@ class Controller:
 
     def __init__(self, config: pytest.Config, publisher: Publisher) -> None:
         self._config = config
-        self._journal = junit.Journal(config, publisher.attachments)
+        self._journal = junit.Journal(config, state_of(config).guard, publisher.attachments)
         config.pluginmanager.register(self._journal, "ascend_e2e_junit")
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
         """Have every collected test in the JUnit file before the first one runs."""
-        self._write_junit(at_once=True)
+        self._journal.write(at_once=True)
 
     @pytest.hookimpl(trylast=True, optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
         """As above; the controller of xdist collects nothing itself."""
-        self._write_junit(at_once=True)
+        self._journal.write(at_once=True)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep what could not be collected for the reports of the session."""
@@ -227,11 +227,7 @@ class Controller:
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Have the test that ended in the JUnit file, a case at once."""
-        self._write_junit(at_once=nodeid in state_of(self._config).guard.cases)
-
-    def _write_junit(self, *, at_once: bool) -> None:
-        seen = state_of(self._config).guard
-        self._journal.write(seen.collected, seen.finished, at_once=at_once)
+        self._journal.write(at_once=nodeid in state_of(self._config).guard.cases)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

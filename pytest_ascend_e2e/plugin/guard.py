@@ -42,8 +42,8 @@ class Guard:
     problems: list[str] = field(default_factory=list)
 
     def saw_report(self, report: pytest.TestReport) -> None:
-        """Count a report: a test is finished by its teardown; a case ran when its training was reached."""
-        if report.when == "teardown":
+        """Count a report: a test is finished by its teardown or its worker's crash; a case ran when its training was reached."""
+        if report.when not in ("setup", "call"):
             self.finished.add(report.nodeid)
             self.retried += [f"{report.nodeid}: {value}" for name, value in report.user_properties if name == RETRIED_PROPERTY]
             self.planned += [str(value) for name, value in report.user_properties if name == PLAN_PROPERTY]

@@ -1,8 +1,10 @@
 """The JUnit XML of a session: complete at every moment, and with the properties of a case where the family's schema has a place.
 
-pytest writes the file at the end of a session, so a session that is killed leaves none. Here pytest's own writer is asked again
-and again while tests end, on a copy that has what did not end yet as errors, and each file replaces the one before in one step. The
-first one replaces the file of an earlier session before anything is collected, and says that this has not ended.
+pytest writes the file at the end of a session, so a session that is killed leaves none, and one that is interrupted or stops at a
+failure (-x) leaves out what was not reached and has what was running as passed. Here pytest's own writer is asked again and again
+while tests end, on a copy that has what did not end as errors, and each file replaces the one before in one step. The first one
+replaces the file of an earlier session before anything is collected, and says that this has not ended; the last one is the same
+as those between.
 
 `junit_family=xunit1` has properties inside a test case: they stay with the report. The schema of `xunit2`, pytest's default,
 allows them only in the test suite (https://github.com/pytest-dev/pytest/issues/14315): there they are named `<nodeid>:<name>`.
@@ -18,7 +20,7 @@ import copy
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -29,6 +31,7 @@ import pytest
 from _pytest.junitxml import LogXML, xml_key
 
 from ..report import COLLECTION, PREFIX, UNFINISHED
+from .guard import Guard
 
 ATTACHMENT = "attachment"
 _BETWEEN_WRITES_S = 1.0
@@ -49,13 +52,15 @@ def place_properties(config: pytest.Config, report: pytest.TestReport) -> None:
 class Journal:
     """Keeps the file named by `--junitxml` valid and whole while the session runs; of use in the process that sees every report."""
 
-    def __init__(self, config: pytest.Config, attachments: Callable[[pytest.TestReport], list[str]]) -> None:
+    def __init__(self, config: pytest.Config, seen: Guard, attachments: Callable[[pytest.TestReport], list[str]]) -> None:
         self._config = config
+        self._seen = seen
         self._attachments = attachments
         self._running: set[str] = set()
         self._last_write = 0.0
+        self._end = "the session ended without a word"
 
-    def write(self, collected: Iterable[str], finished: Iterable[str], *, at_once: bool) -> None:
+    def write(self, *, at_once: bool) -> None:
         """Write what is known now, the tests that are collected and not finished as errors.
 
         Unless `at_once`, not more than once a second: a session of thousands of short tests writes as little as one of few cases.
@@ -65,7 +70,7 @@ class Journal:
         if xml is None or not (at_once or time.monotonic() - self._last_write > _BETWEEN_WRITES_S):
             return
         with contextlib.suppress(OSError):
-            self._write(xml, set(collected) - set(finished))
+            self._write(xml, self._seen.collected - self._seen.finished)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
@@ -109,27 +114,35 @@ class Journal:
         return result
 
     @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_sessionfinish(self) -> Generator[None, object, object]:
-        """Let pytest write the last file beside the one that is there, and replace that in one step too."""
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Write the last file in the place of pytest's writer: what did not end says why the session did."""
         xml = self._config.stash.get(xml_key, None)
         if xml is None:
             return (yield)
-        path = xml.logfile
-        xml.logfile = _partial(path)
+        path, xml.logfile = xml.logfile, os.devnull
         try:
             return (yield)
         finally:
-            partial = Path(xml.logfile)
-            if partial.is_file():
-                partial.replace(path)
             xml.logfile = path
+            self._end = f"the session ended: {session.shouldfail or session.shouldstop or 'interrupted'}"
+            unfinished = set() if self._config.getoption("collectonly") else self._seen.collected - self._seen.finished
+            try:
+                self._write(xml, unfinished)
+            except OSError as error:
+                self._seen.problems.append(f"--junitxml: the last state of {path} cannot be written: {error.strerror or error}")
+                session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
     def _write(self, xml: LogXML, unfinished: set[str]) -> None:
         """Let pytest's writer write beside its file, and replace that in one step."""
-        told = _as_of_now(xml, {nodeid: nodeid in self._running for nodeid in sorted(unfinished)})
-        told.logfile = _partial(xml.logfile)
-        told.pytest_sessionfinish()
-        Path(told.logfile).replace(xml.logfile)
+        texts = {nodeid: "was running" if nodeid in self._running else "had not begun" for nodeid in sorted(unfinished)}
+        told = _as_of_now(xml, {nodeid: f"{nodeid} {text} when {self._end}" for nodeid, text in texts.items()})
+        told.logfile = f"{xml.logfile}.{os.getpid()}.partial"
+        partial = Path(told.logfile)
+        try:
+            told.pytest_sessionfinish()
+            partial.replace(xml.logfile)
+        finally:
+            partial.unlink(missing_ok=True)
         self._last_write = time.monotonic()
 
 
@@ -141,24 +154,19 @@ def _attach(case: ET.Element, paths: Sequence[str]) -> None:
     output.text = "\n".join([*filter(None, [output.text]), *(f"[[ATTACHMENT|{path}]]" for path in paths)])
 
 
-def _partial(path: str) -> str:
-    return f"{path}.{os.getpid()}.partial"
-
-
-def _as_of_now(xml: LogXML, unfinished: dict[str, bool]) -> LogXML:
-    """Return a copy of pytest's writer in which each unfinished test is one error, whatever of it was reported already."""
+def _as_of_now(xml: LogXML, unfinished: dict[str, str]) -> LogXML:
+    """Return a copy of pytest's writer in which each unfinished test is one error with its text, whatever of it was reported."""
     told = copy.copy(xml)
     told.stats = dict(xml.stats)
     begun = [reporter for (nodeid, _), reporter in xml.node_reporters.items() if str(nodeid) in unfinished]
     told.node_reporters = {}
     told.node_reporters_ordered = [reporter for reporter in xml.node_reporters_ordered if reporter not in begun]
-    for nodeid, is_running in unfinished.items():
+    for nodeid, text in unfinished.items():
         path, _, name = nodeid.partition("::")
         report = pytest.TestReport(nodeid, (path, None, name), {}, "failed", None, "setup")
         reporter = told.node_reporter(report)
         reporter.record_testreport(report)
-        what = "was running" if is_running else "had not begun"
-        reporter._add_simple("error", UNFINISHED, f"{nodeid} {what} when the session ended without a word")  # noqa: SLF001
+        reporter._add_simple("error", UNFINISHED, text)  # noqa: SLF001
     tags = Counter(_outcome({node.tag for node in reporter.to_xml()}) for reporter in told.node_reporters_ordered)
     told.stats = {key: tags[key] for key in xml.stats}
     told.cnt_double_fail_tests = 0

@@ -132,10 +132,7 @@ def outcomes(xml: Path) -> dict[str, str]:
 def killed_session(host: Host, xml: Path, *workers: str, when: int) -> None:
     """Start a session of twelve cases in a process of its own, and kill it once they are collected and `when` have an outcome."""
     host.cases(TWELVE)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--runner", "toy-2", f"--junitxml={xml}", *workers]
-    log = host.root / "session.log"
-    with log.open("w") as out:
-        session = subprocess.Popen(command, cwd=host.pytester.path, stdout=out, stderr=out, start_new_session=True)
+    session, log = begun_session(host, xml, *workers)
     until = time.monotonic() + 120
     while (
         len(found := outcomes(xml) if xml.is_file() else {}) < 12
@@ -146,6 +143,14 @@ def killed_session(host: Host, xml: Path, *workers: str, when: int) -> None:
         time.sleep(0.02)
     os.killpg(session.pid, signal.SIGKILL)
     session.wait()
+
+
+def begun_session(host: Host, xml: Path, *workers: str) -> tuple[subprocess.Popen[bytes], Path]:
+    """Start a session on the host's cases in a process of its own; return it with the file of its output."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--runner", "toy-2", f"--junitxml={xml}", *workers]
+    log = host.root / "session.log"
+    with log.open("w") as out:
+        return subprocess.Popen(command, cwd=host.pytester.path, stdout=out, stderr=out, start_new_session=True), log
 
 
 @PLAIN_AND_XDIST
@@ -172,6 +177,107 @@ def test_a_session_that_is_killed_while_it_collects_leaves_no_file_of_an_earlier
     assert subprocess.run(command, cwd=host.pytester.path, start_new_session=True, check=False).returncode == -signal.SIGKILL
 
     assert outcomes(xml) == {"pytest-collection": "unfinished"}
+
+
+ENDLESS = """
+@npu_nightly(runner='toy-2', recipe=recipe(steps=2))
+def test_first(run): run.check_completed()
+
+@npu_nightly(runner='toy-2', recipe=recipe(steps=2))
+def test_second(run):
+    import pathlib, time
+    pathlib.Path('second').touch()
+    time.sleep(600)
+
+@npu_nightly(runner='toy-2', recipe=recipe(steps=2))
+def test_third(run): run.check_completed()
+"""
+
+
+@PLAIN_AND_XDIST
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
+def test_an_interrupted_session_passes_nothing_that_it_did_not_end(host: Host, workers: tuple[str, ...], number: int) -> None:
+    host.cases(ENDLESS)
+    xml = host.pytester.path / "junit.xml"
+    session, log = begun_session(host, xml, *workers)
+    until = time.monotonic() + 120
+    while not host.pytester.path.joinpath("second").exists() or "passed" not in outcomes(xml).values():
+        assert session.poll() is None, log.read_text()
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.02)
+
+    session.send_signal(number)
+
+    assert session.wait(60) == pytest.ExitCode.INTERRUPTED, log.read_text()
+    assert outcomes(xml) == {"test_first": "passed", "test_second": "unfinished", "test_third": "unfinished"}
+    assert "test_cases.py::test_second was running when the session ended: interrupted" in xml.read_text()
+    assert [path.name for path in xml.parent.glob("junit.xml*")] == ["junit.xml"]
+
+
+@PLAIN_AND_XDIST
+@pytest.mark.parametrize("stop", ["-x", "--maxfail=1"])
+def test_a_session_that_stops_at_a_failure_names_what_it_did_not_reach(host: Host, workers: tuple[str, ...], stop: str) -> None:
+    host.cases("import pytest\n@pytest.mark.parametrize('number', range(6))\ndef test_plain(number): assert number != 1\n")
+    xml = host.pytester.path / "junit.xml"
+
+    host.run(stop, f"--junitxml={xml}", *workers)
+
+    found = outcomes(xml)
+    assert set(found) == {f"test_plain[{number}]" for number in range(6)}
+    assert found["test_plain[0]"] == "passed"
+    assert found["test_plain[1]"].startswith("assert 1 != 1")
+    assert found["test_plain[5]"] == "unfinished"
+    if not workers:
+        assert "test_plain[5] had not begun when the session ended: stopping after 1 failures" in xml.read_text()
+
+
+def test_a_session_that_cannot_collect_a_module_names_what_it_did_not_begin(host: Host) -> None:
+    host.pytester.makepyfile(test_broken="import nothing_of_this_name", test_sound="def test_plain(): pass")
+    xml = host.pytester.path / "junit.xml"
+
+    host.run(f"--junitxml={xml}")
+
+    assert outcomes(xml) == {"test_broken": "collection failure", "test_plain": "unfinished"}
+
+
+def test_a_test_whose_worker_crashes_is_in_the_file_once(host: Host) -> None:
+    host.pytester.makepyfile("import os\ndef test_first(): pass\ndef test_crashes(): os._exit(3)\ndef test_last(): pass\n")
+    xml = host.pytester.path / "junit.xml"
+
+    host.run("-n1", f"--junitxml={xml}")
+
+    found = outcomes(xml)
+    assert set(found) == {"test_first", "test_crashes", "test_last"}
+    assert (found["test_first"], found["test_last"]) == ("passed", "passed")
+    assert "crashed while running" in xml.read_text()
+
+
+def test_only_collecting_leaves_nothing_unfinished(host: Host) -> None:
+    xml = write(host, "--collect-only")
+
+    assert outcomes(xml) == {}
+
+
+def test_a_last_file_that_cannot_be_written_makes_the_session_red(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.pytester.makepyfile("def test_first(): pass\n")
+    real = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if self.name.startswith("junit.xml") and "unfinished" not in self.read_text():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    xml = host.pytester.path / "junit.xml"
+
+    result = host.run(f"--junitxml={xml}")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["ascend-e2e: --junitxml: the last state of */junit.xml cannot be written: No space left on device"]
+    )
+    assert outcomes(xml) == {"test_first": "unfinished"}
+    assert [path.name for path in xml.parent.glob("junit.xml*")] == ["junit.xml"]
 
 
 def test_a_session_that_ends_leaves_one_file_and_nothing_unfinished(host: Host) -> None:
