@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_ascend_e2e.metrics import read_jsonl
+from pytest_ascend_e2e.nodeids import own_name
 from pytest_ascend_e2e.records import RunRecord
 from pytest_ascend_e2e.verdict import mann_kendall
 
@@ -38,7 +39,7 @@ def row(directory: Path) -> str:
     rise = mann_kendall(rewards.steps, rewards.values)
     start_kl = f"{metrics['actor/kl_loss'].at(1):.1e}" if "actor/kl_loss" in metrics else "-"
     cells = [
-        record.case.rpartition("::")[2],
+        own_name(record.case),
         record.run_id.rpartition("-")[2],
         "green" if record.is_passed else "RED",
         f"{rewards.first(5).mean():.3f}",

@@ -23,6 +23,7 @@ from pathlib import Path
 from judging import Setting
 
 from pytest_ascend_e2e.metrics import Metrics
+from pytest_ascend_e2e.nodeids import own_name
 from pytest_ascend_e2e.recipe import GSPO
 from pytest_ascend_e2e.session import read_run
 from pytest_ascend_e2e.session.asking import dtype_of
@@ -91,7 +92,7 @@ def _read_runs(directory: Path) -> list[Recordings]:
         record = run.record
         if not record.is_completed or record.changed:
             continue
-        case = record.case.rpartition("::")[2]
+        case = own_name(record.case)
         training = configured(run.directory)
         settings[case] = Setting(
             dtype=dtype_of(record.runner), devices=record.devices, steps=record.steps, lr=training["lr"],

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import HistoryError, RecordError
+from ..files import write_whole
 from ..history import History, flake_rate, from_lines, to_line
 from ..records import RunRecord
 from ..report import history_text, table
@@ -72,17 +73,11 @@ def _read(path: Path) -> Iterator[RunRecord]:
 
 
 def _export(records: Iterable[RunRecord], path: Path, stdout: TextIO) -> None:
-    lines = (f"{to_line(record)}\n" for record in records)
+    lines = [f"{to_line(record)}\n" for record in records]
     if str(path) == "-":
         stdout.writelines(lines)
         return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.writelines(lines)
-        temporary.replace(path)
-    except OSError as error:
-        raise HistoryError(f"{path}: cannot be written: {error.strerror}") from error
+    write_whole(path, "".join(lines), HistoryError)
 
 
 def _of_case(records: list[RunRecord], last: int) -> Iterator[str]:

@@ -15,6 +15,8 @@ from typing import TextIO
 
 from ..deadline import parse_duration
 from ..errors import E2EError, did_you_mean
+from ..files import write_whole
+from ..nodeids import own_name
 from ..report import Suite
 from ..runners import load_catalogue
 from ..session import SuiteCase, plan_jobs
@@ -67,7 +69,7 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     if not jobs:
         raise E2EError(f"all {len(cases)} cases are off: nothing to run; the first: {cases[0].case}: {cases[0].off}")
     if args.cases is not None:
-        args.cases.write_text(Suite(cases=tuple(cases)).to_json(), encoding="utf-8")
+        write_whole(args.cases, Suite(cases=tuple(cases)).to_json())
     if args.ids:
         stdout.writelines(f"{name}\n" for job in jobs for name in job.cases)
     else:
@@ -91,9 +93,9 @@ def _is_meant(case: SuiteCase, wish: str) -> bool:
 
 
 def _name(case: SuiteCase) -> str:
-    return case.case.rpartition("::")[2]
+    return own_name(case.case)
 
 
 def _near(wish: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(wish.rpartition("::")[2], names, n=3, cutoff=0.75)
+    near = difflib.get_close_matches(own_name(wish), names, n=3, cutoff=0.75)
     return did_you_mean(near, before="; ", otherwise=f"; it has {', '.join(sorted(names)[:5])}, ...")

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import RecordError, ReportError
-from ..report import Suite, found_records, junit_files, merge_junit, summary_markdown
+from ..files import write_whole
+from ..report import Suite, append_page, found_records, junit_files, merge_junit, summary_markdown
 from ..report.html import write_html
-
-SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -45,20 +44,23 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
         expected = Suite.read(args.cases).cases
     except RecordError as error:
         raise ReportError(f"{error}; without the list of cases nobody knows what is missing") from error
-    files = [(str(path), path.read_bytes()) for path in junit_files(args.directory)]
+    if not args.directory.is_dir():
+        raise ReportError(f"{args.directory}: no directory; expected one that holds what the jobs reported")
+    # What an earlier merge left there is no report of a job.
+    own = args.output.resolve()
+    files = [(str(path), path.read_bytes()) for path in junit_files(args.directory) if own not in path.resolve().parents]
     merged = merge_junit(files, expected)
-    args.output.mkdir(parents=True, exist_ok=True)
-    (args.output / "junit.xml").write_bytes(merged.junit)
-    page = summary_markdown(merged.cases, title=f"{len(expected)} cases, {len(files)} reports", problems=merged.problems)
-    (args.output / "summary.md").write_text(page, encoding="utf-8")
-    if os.environ.get(SUMMARY_VARIABLE):
-        with Path(os.environ[SUMMARY_VARIABLE]).open("a", encoding="utf-8") as summary:
-            summary.write(page)
-    write_html(found_records(args.directory), args.output / "report.html")
+    records, unread = found_records(args.directory)
+    problems = [*merged.problems, *unread]
+    page = summary_markdown(merged.cases, title=f"{len(expected)} cases, {len(files)} reports", problems=problems)
+    write_whole(args.output / "junit.xml", merged.junit.decode(), ReportError)
+    write_whole(args.output / "summary.md", page, ReportError)
+    append_page(page, os.environ)
+    write_html(records, args.output / "report.html")
     counts = Counter(case.outcome.value for case in merged.cases)
     stdout.write(
         f"{args.output / 'junit.xml'}: {', '.join(f'{count} {outcome}' for outcome, count in counts.items()) or 'no case'}\n"
     )
-    stderr.writelines(f"{problem}\n" for problem in merged.problems)
+    stderr.writelines(f"{problem}\n" for problem in problems)
     stderr.writelines(f"{case}: {case.outcome.value}: {case.message}\n" for case in merged.cases if case.outcome.is_red)
-    return 1 if merged.is_red else 0
+    return 1 if merged.is_red or unread else 0

@@ -28,6 +28,7 @@ from ..authoring import (
 )
 from ..deadline import Deadline
 from ..errors import AuthoringError
+from ..files import write_whole
 from ..preflight import Composition, Request, compose_cases
 from ..runners import load_catalogue
 
@@ -86,10 +87,7 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     if args.output is None:
         stdout.write(text)
         return 0
-    try:
-        args.output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise AuthoringError(f"{str(args.output)!r} cannot be written: {error.strerror}") from error
+    write_whole(args.output, text, AuthoringError)
     runner = drafts[0].runner
     stderr.write(f"written: {args.output}; next: pytest {shlex.quote(str(args.output))} --runner {runner} --e2e-plan\n")
     return 0

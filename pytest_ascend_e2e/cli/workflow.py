@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import E2EError
+from ..files import write_whole
 from .collecting import add_tier, collect_tier
 
 TEMPLATE = "workflow.template.yaml"
@@ -65,8 +66,7 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
         state = "is not there" if before is None else "is not what these arguments give"
         stderr.write(f"{path} {state}: run the command of its first line again\n")
         return _DIFFERENT
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    write_whole(path, text)
     stdout.write(f"{path}: {'written' if before is None else 'changed'}\n")
     return 0
 

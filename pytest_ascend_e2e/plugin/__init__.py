@@ -235,6 +235,7 @@ class Controller:
         state = state_of(self._config)
         look_at_host(state)
         guard.close(session, state)
+        state.results.close(state.guard.unfinished(self._config))
         export(session, state)
 
     def pytest_unconfigure(self) -> None:

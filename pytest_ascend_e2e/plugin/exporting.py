@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from ..errors import E2EError
+from ..files import write_whole
 from ..history import History
 from ..report import Suite
 from ..session import SuiteCase
@@ -29,9 +30,11 @@ def export(session: pytest.Session, state: State) -> None:
         problems=tuple(guard.problems),
         notes=tuple(guard.notes),
     )
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    temporary.write_text(suite.to_json(), encoding="utf-8")
-    temporary.replace(path)
+    try:
+        write_whole(path, suite.to_json())
+    except E2EError as error:
+        guard.problems.append(f"--e2e-export: {error}")
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
 def _cases(items: Sequence[pytest.Item], state: State) -> Iterator[SuiteCase]:

@@ -36,10 +36,15 @@ class Guard:
     ran: set[str] = field(default_factory=set)
     planned: list[str] = field(default_factory=list)
     retried: list[str] = field(default_factory=list)
+    rerun: list[str] = field(default_factory=list)
     rows: list[PlanRow] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+
+    def unfinished(self, config: pytest.Config) -> list[str]:
+        """Return the tests that were to run and did not end."""
+        return [] if config.getoption("collectonly") else sorted(self.collected - self.finished)
 
     def saw_report(self, report: pytest.TestReport) -> None:
         """Count a report: a test is finished by its teardown or its worker's crash; a case ran when its training was reached."""
@@ -48,6 +53,8 @@ class Guard:
             self.retried += [f"{report.nodeid}: {value}" for name, value in report.user_properties if name == RETRIED_PROPERTY]
             self.planned += [str(value) for name, value in report.user_properties if name == PLAN_PROPERTY]
             self.rows += [PlanRow.from_text(str(value)) for name, value in report.user_properties if name == PLAN_ROW_PROPERTY]
+        if str(report.outcome) == "rerun":  # what pytest-rerunfailures makes of a failure that it repeats
+            self.rerun.append(f"{report.nodeid}: {next(iter(report.longreprtext.strip().splitlines()[-1:]), '')}")
         if any(name == CASE_PROPERTY for name, _ in report.user_properties):
             self.cases.add(report.nodeid)
             if report.failed:
@@ -62,7 +69,7 @@ def close(session: pytest.Session, state: State) -> None:
     config, guard = session.config, state.guard
     if config.getoption("collectonly") or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return
-    silent = sorted(guard.collected - guard.finished)
+    silent = guard.unfinished(config)
     if silent:
         more = f" and {len(silent) - SHOWN} more" if len(silent) > SHOWN else ""
         guard.problems.append(f"{len(silent)} collected test(s) without a result: {', '.join(silent[:SHOWN])}{more}")
@@ -87,5 +94,7 @@ def tell(terminalreporter: pytest.TerminalReporter, state: State) -> None:
     """Print what was repeated, whatever came of it, and why the closing check made the session red."""
     for line in state.guard.retried:
         terminalreporter.write_line(f"repeated after a failure of the machine: {line}", yellow=True)
+    for line in state.guard.rerun:
+        terminalreporter.write_line(f"repeated by another plugin after a failure of whatever kind: {line}", yellow=True)
     for problem in state.guard.problems:
         terminalreporter.write_line(f"ascend-e2e: {problem}", red=True, bold=True)

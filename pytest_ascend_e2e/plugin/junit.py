@@ -20,8 +20,9 @@ import copy
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -70,7 +71,7 @@ class Journal:
         if xml is None or not (at_once or time.monotonic() - self._last_write > _BETWEEN_WRITES_S):
             return
         with contextlib.suppress(OSError):
-            self._write(xml, self._seen.collected - self._seen.finished)
+            self._write(xml, self._seen.unfinished(self._config))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
@@ -84,7 +85,7 @@ class Journal:
             return
         self._running.add(COLLECTION)
         try:
-            self._write(xml, {COLLECTION})
+            self._write(xml, [COLLECTION])
         except OSError as error:
             del self._config.stash[xml_key]
             self._config.pluginmanager.unregister(xml)
@@ -125,16 +126,15 @@ class Journal:
         finally:
             xml.logfile = path
             self._end = f"the session ended: {session.shouldfail or session.shouldstop or 'interrupted'}"
-            unfinished = set() if self._config.getoption("collectonly") else self._seen.collected - self._seen.finished
             try:
-                self._write(xml, unfinished)
+                self._write(xml, self._seen.unfinished(self._config))
             except OSError as error:
                 self._seen.problems.append(f"--junitxml: the last state of {path} cannot be written: {error.strerror or error}")
                 session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
-    def _write(self, xml: LogXML, unfinished: set[str]) -> None:
+    def _write(self, xml: LogXML, unfinished: Sequence[str]) -> None:
         """Let pytest's writer write beside its file, and replace that in one step."""
-        texts = {nodeid: "was running" if nodeid in self._running else "had not begun" for nodeid in sorted(unfinished)}
+        texts = {nodeid: "was running" if nodeid in self._running else "had not begun" for nodeid in unfinished}
         told = _as_of_now(xml, {nodeid: f"{nodeid} {text} when {self._end}" for nodeid, text in texts.items()})
         told.logfile = f"{xml.logfile}.{os.getpid()}.partial"
         partial = Path(told.logfile)
@@ -157,21 +157,47 @@ def _attach(case: ET.Element, paths: Sequence[str]) -> None:
 def _as_of_now(xml: LogXML, unfinished: dict[str, str]) -> LogXML:
     """Return a copy of pytest's writer in which each unfinished test is one error with its text, whatever of it was reported."""
     told = copy.copy(xml)
-    told.stats = dict(xml.stats)
     begun = [reporter for (nodeid, _), reporter in xml.node_reporters.items() if str(nodeid) in unfinished]
-    told.node_reporters = {}
-    told.node_reporters_ordered = [reporter for reporter in xml.node_reporters_ordered if reporter not in begun]
+    told.stats, told.node_reporters, told.node_reporters_ordered = {}, {}, []
     for nodeid, text in unfinished.items():
         path, _, name = nodeid.partition("::")
         report = pytest.TestReport(nodeid, (path, None, name), {}, "failed", None, "setup")
         reporter = told.node_reporter(report)
         reporter.record_testreport(report)
         reporter._add_simple("error", UNFINISHED, text)  # noqa: SLF001
-    tags = Counter(_outcome({node.tag for node in reporter.to_xml()}) for reporter in told.node_reporters_ordered)
+    ended = [reporter for reporter in xml.node_reporters_ordered if reporter not in begun]
+    nodes = _each_once(reporter.to_xml() for reporter in (*ended, *told.node_reporters_ordered))
+    told.node_reporters_ordered = [cast("Any", _Node(node)) for node in nodes]
+    tags = Counter(_outcome({child.tag for child in node}) for node in nodes)
     told.stats = {key: tags[key] for key in xml.stats}
     told.cnt_double_fail_tests = 0
     return told
 
 
+class _Node:
+    """A test case as pytest's writer asks for it."""
+
+    def __init__(self, node: ET.Element) -> None:
+        self._node = node
+
+    def to_xml(self) -> ET.Element:
+        return self._node
+
+
+def _each_once(nodes: Iterable[ET.Element]) -> list[ET.Element]:
+    """Return the test cases, each once: pytest tells a failure of a test and the error of its teardown as two."""
+    found: dict[tuple[str, str], ET.Element] = {}
+    for node in nodes:
+        key = node.get("classname", ""), node.get("name", "")
+        known = found.get(key)
+        if known is None:
+            found[key] = node
+            continue
+        found[key] = both = copy.copy(known)
+        both.set("time", f"{float(known.get('time', 0)) + float(node.get('time', 0)):.3f}")
+        both.extend(node)
+    return list(found.values())
+
+
 def _outcome(tags: set[str]) -> str:
-    return next((tag for tag in ("error", "failure", "skipped") if tag in tags), "passed")
+    return next((tag for tag in ("failure", "error", "skipped") if tag in tags), "passed")

@@ -15,10 +15,21 @@ from pathlib import Path
 import pytest
 
 from ..errors import E2EError
-from ..report import Outcome, annotation, found_records, plan_markdown, summary_markdown
+from ..files import write_whole
+from ..nodeids import own_name
+from ..report import (
+    Outcome,
+    annotation,
+    append_page,
+    found_records,
+    plan_markdown,
+    summary_markdown,
+)
+from .fixtures import RUNS_KEY
 from .state import State, relative
 
 JUNIT = "junit.xml"
+SUMMARY = "summary.md"
 RUNS = "runs"
 RUN_DIR = "run_dir"
 ATTACHED = ("train.log", "metrics.jsonl", "record.json")
@@ -35,7 +46,8 @@ class Publisher:
         self._state = state
         self._environ = environ
         self._directory = directory
-        if directory is not None and not config.option.xmlpath:
+        # Without pytest's own plugin for JUnit files (-p no:junitxml) there is no such option.
+        if directory is not None and getattr(config.option, "xmlpath", "") is None:
             config.option.xmlpath = str(directory / JUNIT)
 
     def attachments(self, report: pytest.TestReport) -> list[str]:
@@ -44,31 +56,44 @@ class Publisher:
         places = [directory if self._directory is None else _keep(directory, self._directory) for directory in directories]
         return [relative(place / name, self._config) for place in places for name in ATTACHED if (place / name).is_file()]
 
+    def pytest_sessionstart(self) -> None:
+        """Refuse a directory that cannot be written, which would be found when all has run."""
+        if self._directory is not None:
+            try:
+                write_whole(self._directory / SUMMARY, "The session has not ended.\n")
+            except E2EError as error:
+                raise pytest.UsageError(f"--e2e-report: {error}") from error
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(self) -> Generator[None, object, object]:
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
         """Write the summary when all else is written, and have the JUnit file in the report directory wherever it was asked for."""
         result = yield
-        page = page_of(self._state)
-        append_page(page, self._environ)
-        if self._directory is not None:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            (self._directory / "summary.md").write_text(page, encoding="utf-8")
-            written, here = Path(self._config.option.xmlpath), self._directory / JUNIT
-            if written.is_file() and not (here.exists() and written.samefile(here)):
-                shutil.copyfile(written, here)
-            self._write_html(self._directory)
+        try:
+            page = page_of(self._state)
+            append_page(page, self._environ)
+            if self._directory is not None:
+                write_whole(self._directory / SUMMARY, page)
+                self._fill(self._directory, session)
+        except (E2EError, OSError) as error:
+            self._config.get_terminal_writer().line(f"ascend-e2e: the report is not whole: {error}", red=True)
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
         return result
 
-    def _write_html(self, directory: Path) -> None:
-        """Write the report of the runs for people, from their copies; what is wrong with it takes nothing from the session."""
-        from ..report.html import write_html  # noqa: PLC0415  # only a session that reports pays for it
-
+    def _fill(self, directory: Path, session: pytest.Session) -> None:
+        """Put into the report directory what the end of a test has not put there."""
+        for run in _interrupted_runs(session, self._state):
+            _keep(run, directory)
+        written, here = getattr(self._config.option, "xmlpath", None), directory / JUNIT
+        if written and Path(written).is_file() and not (here.exists() and here.samefile(written)):
+            shutil.copyfile(written, here)
         cases = self._state.results.found.values()
         not_trained = {case.nodeid: case.message for case in cases if "tier" in case.properties and case.outcome is Outcome.SKIPPED}
-        try:
-            write_html(found_records(directory), directory / "report.html", not_trained=not_trained)
-        except E2EError as error:
-            self._config.get_terminal_writer().line(f"ascend-e2e: no report.html: {error}", red=True)
+        from ..report.html import write_html  # noqa: PLC0415  # only a session that reports pays for it
+
+        records, problems = found_records(directory)
+        write_html(records, directory / "report.html", not_trained=not_trained)
+        if problems:
+            raise E2EError(*problems)
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -91,20 +116,19 @@ def _keep(run: Path, report: Path) -> Path:
     return target
 
 
+def _interrupted_runs(session: pytest.Session, state: State) -> Iterator[Path]:
+    """Yield the directories of the runs of tests that did not end; those of a worker of xdist are not known here."""
+    for item in getattr(session, "items", ()):
+        if item.nodeid not in state.guard.finished:
+            yield from (run.directory for run in item.stash.get(RUNS_KEY, ()))
+
+
 def page_of(state: State) -> str:
     """Return the summary of the session as Markdown."""
     if state.is_plan:
         return plan_markdown(state.guard.rows)
     name = "every case on its own runner" if state.runner is None else state.runner.name
     return summary_markdown(state.results.cases(), title=f"End-to-end tests on {name}", problems=state.guard.problems)
-
-
-def append_page(page: str, environ: Mapping[str, str]) -> None:
-    """Show a page on that of the CI's job, where there is one."""
-    path = environ.get("GITHUB_STEP_SUMMARY")
-    if path:
-        with Path(path).open("a", encoding="utf-8") as summary:
-            summary.write(page)
 
 
 def annotation_lines(state: State, rootpath: Path, environ: Mapping[str, str]) -> Iterator[str]:
@@ -114,8 +138,8 @@ def annotation_lines(state: State, rootpath: Path, environ: Mapping[str, str]) -
     workspace = Path(environ.get("GITHUB_WORKSPACE", rootpath))
     for result in state.results.found.values():
         path = os.path.relpath(rootpath / result.path, workspace)
-        name = result.nodeid.rpartition("::")[2]
-        if result.outcome.is_red:
+        name = own_name(result.nodeid)
+        if result.outcome.is_red and result.outcome is not Outcome.UNFINISHED:  # nothing is wrong with its line
             yield annotation("error", result.message, path=path, line=result.line, title=f"{name}: {result.outcome.value}")
         if "retried" in result.properties:
             yield annotation("warning", result.properties["retried"], path=path, line=result.line, title=f"{name}: repeated")

@@ -5,16 +5,16 @@ Must not know: what is made of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
+from ..nodeids import parts_of
 from ..report import PREFIX, Outcome, ReportedCase, address_of
 
 LINE_PROPERTY = "e2e_line"
-_OF_PHASE = {"passed": Outcome.PASSED, "skipped": Outcome.SKIPPED, "failed": Outcome.FAILED}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,9 +55,7 @@ class Results:
         )
         own = {name.removeprefix(PREFIX): str(value) for name, value in report.user_properties if name.startswith(PREFIX)}
         result = replace(known, time_s=known.time_s + report.duration, properties=own)
-        outcome = _OF_PHASE[report.outcome]
-        if outcome is Outcome.FAILED and report.when != "call":
-            outcome = Outcome.ERROR
+        outcome = _outcome(report)
         if outcome is not Outcome.PASSED and not known.outcome.is_red:
             result = replace(result, outcome=outcome, message=_message(report), line=_line(report, own) or result.line)
         self.found[report.nodeid] = result
@@ -69,19 +67,40 @@ class Results:
                 nodeid=report.nodeid,
                 outcome=Outcome.ERROR,
                 message=f"cannot be collected: {_message(report)}",
-                path=report.nodeid.partition("::")[0],
+                path=parts_of(report.nodeid)[0],
                 line=getattr(getattr(report.longrepr, "reprcrash", None), "lineno", 0) or 1,
                 time_s=0.0,
                 properties={},
             )
+
+    def close(self, unfinished: Iterable[str]) -> None:
+        """Add the tests that the session did not reach or did not end; of one that is red already that stays told."""
+        for nodeid in unfinished:
+            known = self.found.get(nodeid) or Result(
+                nodeid=nodeid, outcome=Outcome.PASSED, message="", path=parts_of(nodeid)[0], line=1, time_s=0.0, properties={}
+            )
+            if not known.outcome.is_red:
+                told = "was running" if nodeid in self.found else "had not begun"
+                self.found[nodeid] = replace(known, outcome=Outcome.UNFINISHED, message=f"{told} when the session ended")
 
     def cases(self) -> list[ReportedCase]:
         """Return all of them as a JUnit file would tell them."""
         return [result.as_case() for result in self.found.values()]
 
 
+def _outcome(report: pytest.TestReport) -> Outcome:
+    """Return the outcome of a phase; one that another plugin repeats ("rerun") decides nothing yet."""
+    if report.failed:
+        return Outcome.FAILED if report.when == "call" else Outcome.ERROR
+    if report.skipped:
+        return Outcome.XFAILED if hasattr(report, "wasxfail") else Outcome.SKIPPED
+    return Outcome.PASSED
+
+
 def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
     """Return the one line that says why a test failed or was skipped, or a file was not collected."""
+    if report.skipped and hasattr(report, "wasxfail"):
+        return str(report.wasxfail)
     told: Any = report.longrepr
     if isinstance(told, tuple):
         return str(told[2]).removeprefix("Skipped: ")

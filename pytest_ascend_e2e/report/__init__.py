@@ -9,6 +9,7 @@ from .annotations import annotation
 from .existing import found_records, junit_files, reported_cases
 from .failure import beside_text, checks_table, failed_lines, failure_text, headline, retried_line
 from .history import history_text
+from .job_page import append_page
 from .junit import COLLECTION, PREFIX, UNFINISHED, Property, properties
 from .markdown import plan_markdown, summary_markdown
 from .merging import Merged, merge_junit
@@ -30,6 +31,7 @@ __all__ = [
     "Suite",
     "address_of",
     "annotation",
+    "append_page",
     "beside_text",
     "checks_table",
     "device_hours",

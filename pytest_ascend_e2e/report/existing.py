@@ -14,6 +14,7 @@ from ..records import RunRecord
 from .reported import ReportedCase, from_record, latest, read_junit
 
 _RECORD = "record.json"
+_JUNIT = "junit.xml"
 
 
 def reported_cases(path: Path) -> list[ReportedCase]:
@@ -29,7 +30,9 @@ def reported_cases(path: Path) -> list[ReportedCase]:
     files = junit_files(path)
     if files:
         return latest(case for file in files for case in read_junit(_bytes(file), origin=str(file)))
-    records = found_records(path)
+    records, problems = found_records(path)
+    if problems:
+        raise ReportError(*problems)
     if not records:
         raise ReportError(f"{path}: holds neither a JUnit file nor the record of a run (record.json)")
     return latest(from_record(record) for record in records if not record.retried_as)
@@ -37,23 +40,29 @@ def reported_cases(path: Path) -> list[ReportedCase]:
 
 def junit_files(directory: Path) -> list[Path]:
     """Return the JUnit files below a directory; XML of another kind, such as a report of coverage, is passed over."""
-    return [path for path in sorted(directory.rglob("*.xml")) if path.is_file() and b"<testsuite" in _bytes(path)]
+    return [path for path in sorted(directory.rglob("*.xml")) if path.is_file() and _is_junit(path)]
 
 
-def found_records(directory: Path) -> Sequence[RunRecord]:
-    """Return the records of the runs below a directory, in the order in which they started; `run_dir` is where each lies now.
+def found_records(directory: Path) -> tuple[Sequence[RunRecord], Sequence[str]]:
+    """Return the records of the runs below a directory, in the order in which they started, and what keeps others from being read.
 
-    Raises:
-        ReportError: a record cannot be read.
+    `run_dir` is where each lies now.
     """
-    records = []
-    for path in directory.rglob(_RECORD):
+    records: list[RunRecord] = []
+    problems: list[str] = []
+    for path in sorted(directory.rglob(_RECORD)):
         try:
             record = RunRecord.from_json(_bytes(path).decode(errors="replace"), origin=str(path))
-        except RecordError as error:
-            raise ReportError(*error.problems) from error
-        records.append(dataclasses.replace(record, run_dir=str(path.parent)))
-    return sorted(records, key=lambda record: record.started_at)
+        except (RecordError, ReportError) as error:
+            problems += error.problems
+        else:
+            records.append(dataclasses.replace(record, run_dir=str(path.parent)))
+    return sorted(records, key=lambda record: record.started_at), problems
+
+
+def _is_junit(path: Path) -> bool:
+    """Tell whether a file is a JUnit file by its content, or was to be one by its name: it may have been cut off."""
+    return path.name == _JUNIT or b"<testsuite" in _bytes(path)
 
 
 def _bytes(path: Path) -> bytes:

@@ -19,6 +19,7 @@ _LONGEST = 500
 _MARKS = {
     Outcome.PASSED: "✅ passed",
     Outcome.SKIPPED: "⏭️ skipped",
+    Outcome.XFAILED: "✅ failed as expected",
     Outcome.UNFINISHED: "⛔ unfinished",
     Outcome.ERROR: "⛔ error",
     Outcome.FAILED: "❌ failed",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
+from ..errors import ReportError
 from ..session import SuiteCase
 from .reported import Outcome, ReportedCase, address_of, cases_with_nodes, junit_root, latest, matches
 
@@ -34,12 +35,10 @@ def merge_junit(files: Sequence[tuple[str, bytes]], expected: Sequence[SuiteCase
     """Return these JUnit files (name, content) as one, each case once.
 
     A case of `expected` that is not off must be in one of them, with a result other than skipped; else it is an error of its own
-    in the merged file. A case that two jobs ran is a problem as well: one of the results would be hidden.
-
-    Raises:
-        ReportError: a file is not a JUnit file.
+    in the merged file. A case that two jobs ran is a problem as well, since one of the results would be hidden; so is a file that
+    cannot be read, whose cases nobody knows, and a workflow that had nothing to run.
     """
-    roots = [(name, junit_root(data, origin=name)) for name, data in files]
+    roots, unread = _roots(files)
     found = [pair for name, root in roots for pair in cases_with_nodes(root, origin=name)]
     reported = latest(case for case, _ in found)
     missing, skipped = _missing(expected, reported)
@@ -50,11 +49,27 @@ def merge_junit(files: Sequence[tuple[str, bytes]], expected: Sequence[SuiteCase
     merged.extend(suite for _, root in roots for suite in _suites(root, left_out))
     if missing:
         merged.append(_suite_of(missing))
-    ran = Counter(case.address for case, _ in found if case.outcome is not Outcome.SKIPPED and not case.is_collection)
-    problems = [f"{'.'.join(address)}: reported by {count} jobs, and may run in one" for address, count in ran.items() if count > 1]
+    ran = {(case.address, case.origin) for case, _ in found if case.outcome is not Outcome.SKIPPED and not case.is_collection}
+    jobs = Counter(address for address, _ in sorted(ran))
+    problems = [*unread, *([] if any(not case.off for case in expected) else ["no case was to run in this workflow"])]
+    problems += [
+        f"{'.'.join(address)}: reported by {count} jobs, and may run in one" for address, count in jobs.items() if count > 1
+    ]
     problems += [f"{case}: {case.message}" for case in missing]
     junit = ET.tostring(merged, encoding="utf-8", xml_declaration=True)
     return Merged(junit=junit, cases=(*chosen, *missing), problems=tuple(problems))
+
+
+def _roots(files: Sequence[tuple[str, bytes]]) -> tuple[list[tuple[str, ET.Element]], list[str]]:
+    """Return the files that are JUnit files, each with its name, and what is wrong with the others."""
+    roots: list[tuple[str, ET.Element]] = []
+    problems: list[str] = []
+    for name, data in files:
+        try:
+            roots.append((name, junit_root(data, origin=name)))
+        except ReportError as error:
+            problems += error.problems
+    return roots, problems
 
 
 def _suites(root: ET.Element, left_out: Sequence[ET.Element]) -> list[ET.Element]:
@@ -70,7 +85,7 @@ def _suites(root: ET.Element, left_out: Sequence[ET.Element]) -> list[ET.Element
 
 def _count(suite: ET.Element) -> None:
     cases = suite.findall("testcase")
-    tags = Counter(next((tag for tag in ("error", "failure", "skipped") if case.find(tag) is not None), "passed") for case in cases)
+    tags = Counter(next((tag for tag in ("failure", "error", "skipped") if case.find(tag) is not None), "passed") for case in cases)
     suite.attrib |= {
         "tests": str(len(cases)),
         "failures": str(tags["failure"]),

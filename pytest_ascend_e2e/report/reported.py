@@ -12,16 +12,24 @@ from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
 from ..errors import ReportError
+from ..nodeids import parts_of
 from ..records import RunRecord
 from .failure import headline
 from .junit import COLLECTION, PREFIX, UNFINISHED, properties
 
+# How pytest marks a test that failed as it was expected to.
+_XFAIL = "pytest.xfail"
+
 
 class Outcome(enum.Enum):
-    """How a test was reported; `UNFINISHED` is what the file of a killed session says of a test that did not end."""
+    """How a test was reported.
+
+    `XFAILED` is one that ran and failed as it was expected to; `UNFINISHED` is what a file says of a test that did not end.
+    """
 
     PASSED = "passed"
     SKIPPED = "skipped"
+    XFAILED = "xfailed"
     UNFINISHED = "unfinished"
     ERROR = "error"
     FAILED = "failed"
@@ -64,10 +72,8 @@ class ReportedCase:
 
 def address_of(nodeid: str) -> tuple[str, ...]:
     """Return the address of a node id, part by part as pytest's JUnit file names it."""
-    plain, bracket, parameters = nodeid.partition("[")
-    path, *names = plain.split("::")
-    parts = [*re.sub(r"\.py$", "", path.replace("/", ".")).split("."), *names]
-    return (*parts[:-1], parts[-1] + bracket + parameters)
+    path, *names = parts_of(nodeid)
+    return (*re.sub(r"\.py$", "", path.replace("/", ".")).split("."), *names)
 
 
 def read_junit(data: bytes, *, origin: str) -> list[ReportedCase]:
@@ -119,12 +125,13 @@ def from_record(record: RunRecord) -> ReportedCase:
 def latest(cases: Iterable[ReportedCase]) -> list[ReportedCase]:
     """Return one case for each address: of several, a red one before a green one, and one that was skipped last of all.
 
-    The shards of a session report a case of another runner as skipped; the one that ran it counts.
+    The shards of a session report a case of another runner as skipped; the one that ran it counts. Of two that are alike the later
+    file counts; in one file the first, which is the failure of a test before that of its teardown.
     """
     found: dict[tuple[str, ...], ReportedCase] = {}
     for case in cases:
         known = found.get(case.address)
-        if known is None or _weight(case) >= _weight(known):
+        if known is None or (_weight(case), case.origin != known.origin) > (_weight(known), False):
             found[case.address] = case
     return list(found.values())
 
@@ -143,7 +150,7 @@ def matches(wanted: Sequence[ReportedCase], nodeids: Iterable[str]) -> dict[str,
     modules: list[tuple[str, tuple[str, ...]]] = []
     for nodeid in nodeids:
         address = address_of(nodeid)
-        names = nodeid.partition("[")[0].count("::")
+        names = len(parts_of(nodeid)) - 1
         by_name.setdefault(address[-1], []).append((nodeid, address, names + 1))
         modules.append((nodeid, address[: len(address) - names]))
     found: dict[str, ReportedCase] = {}
@@ -201,12 +208,21 @@ def _case(node: ET.Element, by_test: Mapping[tuple[str, ...], Mapping[str, str]]
 
 
 def _outcome(node: ET.Element) -> tuple[Outcome, str]:
-    for tag, outcome in (("failure", Outcome.FAILED), ("error", Outcome.ERROR), ("skipped", Outcome.SKIPPED)):
-        for child in node.iterfind(tag):
+    """Return what the worst of a test case's results says, with the first line of its message."""
+    for tag in ("failure", "error", "skipped"):
+        child = node.find(tag)
+        if child is not None:
             message = child.get("message") or (child.text or "").strip()
-            is_unfinished = tag == "error" and message == UNFINISHED
-            return (Outcome.UNFINISHED if is_unfinished else outcome), next(iter(message.splitlines()), "")
+            return _kind(child, message), next(iter(message.splitlines()), "")
     return Outcome.PASSED, ""
+
+
+def _kind(result: ET.Element, message: str) -> Outcome:
+    if result.tag == "skipped":
+        return Outcome.XFAILED if result.get("type") == _XFAIL else Outcome.SKIPPED
+    if result.tag == "error":
+        return Outcome.UNFINISHED if message == UNFINISHED else Outcome.ERROR
+    return Outcome.FAILED
 
 
 def _seconds(text: str) -> float:

@@ -14,7 +14,6 @@ Must not know: what a baseline means; `verdict/` does.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ from typing import Any
 import yaml
 
 from ..errors import BaselineError
+from ..files import write_whole
+from ..nodeids import own_name
 from ..verdict import Baseline, parse_baselines, to_mapping
 
 FILE_NAME = "baselines.yaml"
@@ -65,17 +66,12 @@ def write_baselines(path: Path, case: str, runner: str, baselines: Mapping[str, 
     name = short_name(case)
     cases[name] = {**cases.get(name, {}), runner: _compact({key: to_mapping(baseline) for key, baseline in baselines.items()})}
     text = yaml.safe_dump({"schema": SCHEMA, "cases": cases}, sort_keys=False, allow_unicode=True, width=132)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise BaselineError(f"{path}: cannot be written: {error.strerror or error}") from error
+    write_whole(path, text, BaselineError)
 
 
 def short_name(case: str) -> str:
     """Return the name of a case in the file: that of its test, without the file of the test."""
-    return case.rpartition("::")[2]
+    return own_name(case)
 
 
 def _compact(entries: Mapping[str, dict[str, object]]) -> dict[str, object]:

@@ -252,6 +252,26 @@ def test_a_test_whose_worker_crashes_is_in_the_file_once(host: Host) -> None:
     assert "crashed while running" in xml.read_text()
 
 
+@PLAIN_AND_XDIST
+def test_a_failure_and_the_error_of_its_teardown_are_one_test_of_the_file(host: Host, workers: tuple[str, ...]) -> None:
+    host.pytester.makepyfile(
+        "import pytest\n@pytest.fixture\ndef broken():\n    yield\n    raise ValueError('teardown')\n"
+        "def test_both(broken): raise ValueError('call')\ndef test_teardown(broken): pass\n"
+    )
+    xml = host.pytester.path / "junit.xml"
+
+    host.run(f"--junitxml={xml}", *workers)
+
+    assert outcomes(xml) == {
+        "test_both": 'failed on teardown with "ValueError',
+        "test_teardown": 'failed on teardown with "ValueError',
+    }
+    suite = ET.parse(xml).find("testsuite")  # noqa: S314  # our own file
+    assert suite is not None
+    assert (suite.attrib["failures"], suite.attrib["errors"]) == ("1", "1")
+    assert [node.attrib["message"] for node in suite.iter("failure")] == ["ValueError: call"]
+
+
 def test_only_collecting_leaves_nothing_unfinished(host: Host) -> None:
     xml = write(host, "--collect-only")
 

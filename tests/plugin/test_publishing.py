@@ -163,3 +163,93 @@ def test_a_session_that_trained_nothing_names_no_runs(host: Host) -> None:
     host.cases("def test_plain(): pass\n")
 
     assert "see them" not in host.run().stdout.str()
+
+
+@PLAIN_AND_XDIST
+def test_a_directory_that_cannot_be_written_is_refused_at_the_start(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases(CASES)
+    host.pytester.path.joinpath("taken").touch()
+
+    result = host.run("--runner", "toy-2", "--e2e-report", "taken/report", *workers)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --e2e-report: */taken/report/summary.md: cannot be written: *"])
+    assert "Traceback" not in result.stderr.str()
+    assert not host.pytester.path.joinpath("runs").exists()
+
+
+def test_a_report_without_the_plugin_for_junit_files(host: Host) -> None:
+    host.cases(CASES)
+
+    result = host.run("-p", "no:junitxml", "--runner", "toy-2", "--e2e-report", "report", "-k", "green")
+
+    assert result.ret == pytest.ExitCode.OK
+    report = host.pytester.path / "report"
+    assert (report / "report.html").is_file()
+    assert not (report / "junit.xml").exists()
+
+
+def test_a_report_that_cannot_be_ended_makes_the_session_red(host: Host) -> None:
+    host.cases("def test_plain(): import pathlib; pathlib.Path('report/report.html').mkdir()\n")
+
+    result = host.run("--e2e-report", "report")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "ascend-e2e: the report is not whole: " in result.stdout.str()
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+
+
+INTERRUPTED = """
+@npu_nightly(runner='toy-2', recipe=recipe(steps=2))
+def test_first(run):
+    run.check_completed()
+    raise KeyboardInterrupt
+
+@npu_nightly(runner='toy-2', recipe=recipe(steps=2))
+def test_second(run): run.check_completed()
+"""
+
+
+def test_the_run_of_an_interrupted_test_is_kept_and_its_page_calls_nothing_passed(host: Host) -> None:
+    host.cases(INTERRUPTED)
+
+    host.pytester.runpytest_subprocess("-p", "no:cacheprovider", "--runner", "toy-2", "--e2e-report", "report")
+
+    report = host.pytester.path / "report"
+    assert len(list(report.glob("runs/test_first-*/train.log"))) == 1
+    page = (report / "summary.md").read_text()
+    assert "2 unfinished" in page
+    assert "**`test_first`**: was running when the session ended" in page
+    assert "**`test_second`**: had not begun when the session ended" in page
+
+
+@PLAIN_AND_XDIST
+def test_a_test_that_another_plugin_repeats_is_told_and_counts_once(host: Host, workers: tuple[str, ...]) -> None:
+    host.pytester.makeconftest(
+        "import pytest\n"
+        "@pytest.hookimpl(wrapper=True)\n"
+        "def pytest_runtest_makereport(item, call):\n"
+        "    report = yield\n"
+        "    if report.when == 'call' and report.failed: report.outcome = 'rerun'\n"
+        "    return report\n"
+        "def pytest_report_teststatus(report):\n"
+        "    if report.outcome == 'rerun': return 'rerun', 'R', 'RERUN'\n"
+    )
+    host.pytester.makepyfile("def test_flaky(): assert 1 == 2\n")
+
+    result = host.run("--e2e-report", "report", *workers)
+
+    assert "INTERNALERROR" not in result.stdout.str()
+    assert "repeated by another plugin after a failure of whatever kind: " in result.stdout.str()
+    assert "test_flaky: " in result.stdout.str()
+
+
+def test_an_export_that_cannot_be_written_makes_the_session_red(host: Host) -> None:
+    host.cases(CASES)
+    host.pytester.path.joinpath("taken").touch()
+
+    result = host.run("--runner", "toy-2", "-k", "green", "--e2e-export", "taken/suite.json")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["ascend-e2e: --e2e-export: */taken/suite.json: cannot be written: *"])
+    assert "INTERNALERROR" not in result.stdout.str()

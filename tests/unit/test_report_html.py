@@ -317,7 +317,7 @@ def test_a_report_is_written_whole_and_nothing_is_left_beside_it(tmp_path: Path,
 def test_a_report_that_cannot_be_written_is_an_error_with_its_remedy(tmp_path: Path, runs: list[RunRecord]) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(RecordError, match=r"cannot be written: .*; choose another file for the report"):
+    with pytest.raises(RecordError, match=r"cannot be written: .*; choose another place"):
         write_html(runs, tmp_path / "file" / "report.html")
 
 

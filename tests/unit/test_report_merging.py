@@ -138,3 +138,86 @@ def test_without_the_list_of_cases_the_command_refuses(tmp_path: Path, capsys: p
     assert main(["merge", str(tmp_path), "--cases", str(tmp_path / "none.json")]) == 2
 
     assert "without the list of cases nobody knows what is missing" in capsys.readouterr().err
+
+
+def run_merge(tmp_path: Path, *names: str, **files: bytes) -> int:
+    """Run the command on jobs with these JUnit files, into a directory below that of the jobs."""
+    for job, data in files.items():
+        (tmp_path / "reports" / job).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "reports" / job / "junit.xml").write_bytes(data)
+    (tmp_path / "cases.json").write_text(Suite(cases=tuple(expected(*names))).to_json())
+    output = tmp_path / "reports" / "merged"
+    return main(["merge", str(tmp_path / "reports"), "--cases", str(tmp_path / "cases.json"), "--output", str(output)])
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"), [(b"<testsuites><testsuite", "not XML"), (b"", "not XML"), (b"<coverage/>", "XML with the root 'coverage'")]
+)
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_merged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], bad: bytes, told: str
+) -> None:
+    status = run_merge(tmp_path, "test_one", good=junit(GREEN.format("test_one")), bad=bad)
+
+    assert status == 1
+    errors = capsys.readouterr().err
+    assert f"bad/junit.xml: {told}" in errors
+    assert "test_one" not in errors
+    assert b'name="test_one"' in (tmp_path / "reports" / "merged" / "junit.xml").read_bytes()
+
+
+def test_a_record_that_cannot_be_read_is_named_and_the_report_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reports" / "job" / "runs" / "r").mkdir(parents=True)
+    (tmp_path / "reports" / "job" / "runs" / "r" / "record.json").write_text("{")
+
+    status = run_merge(tmp_path, "test_one", job=junit(GREEN.format("test_one")))
+
+    assert status == 1
+    assert "record.json" in capsys.readouterr().err
+    assert (tmp_path / "reports" / "merged" / "report.html").is_file()
+
+
+def test_merging_again_reads_nothing_of_the_merge_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    statuses = [run_merge(tmp_path, "test_one", job=junit(GREEN.format("test_one"))) for _ in range(2)]
+
+    assert statuses == [0, 0]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_failure_and_the_error_of_its_teardown_are_of_one_job(tmp_path: Path) -> None:
+    teardown = '<testcase classname="tests.test_a" name="test_one" time="0.000"><error message="teardown">text</error></testcase>'
+    found = merged(junit(RED.format("test_one"), teardown), names=("test_one",))
+
+    assert found.problems == ()
+    assert read_back(found, tmp_path) == {"test_one": "Failure"}
+
+
+def test_a_test_that_failed_as_expected_reported(tmp_path: Path) -> None:
+    expected_failure = (
+        '<testcase classname="tests.test_a" name="test_one" time="0.000"><skipped type="pytest.xfail" message="x"/></testcase>'
+    )
+    found = merged(junit(expected_failure), names=("test_one",))
+
+    assert not found.is_red
+    assert read_back(found, tmp_path) == {"test_one": "Skipped"}
+
+
+def test_a_workflow_that_had_nothing_to_run_is_not_green(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "reports").mkdir()
+
+    assert run_merge(tmp_path) == 1
+
+    assert "no case was to run in this workflow" in capsys.readouterr().err
+
+
+def test_a_place_that_cannot_be_written_or_read_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "merged").write_text("a file")
+
+    assert run_merge(tmp_path, "test_one") == 2
+    assert main(["merge", str(tmp_path / "nowhere"), "--cases", str(tmp_path / "cases.json")]) == 2
+
+    first, second = capsys.readouterr().err.splitlines()
+    assert "cannot be written" in first
+    assert "nowhere: no directory" in second

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_ascend_e2e.errors import ReportError
@@ -89,6 +91,24 @@ def test_a_module_that_was_not_collected_is_all_its_tests() -> None:
     nodeids = ["test_broken.py::test_one", "test_broken.py::TestIn::test_two", "test_other.py::test_one"]
 
     assert list(matches([case("tests.test_broken", is_module=True)], nodeids)) == nodeids[:2]
+
+
+def test_a_test_that_failed_as_expected_did_run() -> None:
+    skipped = '<testcase classname="test_a" name="test_x"><skipped type="{}" message="slow"/></testcase>'
+    cases = [
+        read_junit(f'<testsuite name="t">{skipped.format(kind)}</testsuite>'.encode(), origin="junit.xml")[0]
+        for kind in ("pytest.xfail", "pytest.skip")
+    ]
+
+    assert [found.outcome for found in cases] == [Outcome.XFAILED, Outcome.SKIPPED]
+    assert not cases[0].outcome.is_red
+
+
+def test_of_a_failure_and_the_error_of_its_teardown_the_failure_counts() -> None:
+    both = [replace(case("t.a"), message="call"), replace(case("t.a", Outcome.ERROR), message="teardown")]
+
+    assert [found.message for found in latest(both)] == ["call"]
+    assert [found.message for found in latest([both[0], replace(both[1], origin="later.xml")])] == ["teardown"]
 
 
 def test_of_several_reports_of_a_case_the_one_that_ran_it_counts() -> None:

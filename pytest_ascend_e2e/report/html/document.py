@@ -7,9 +7,7 @@ script but the two written here.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
@@ -18,7 +16,9 @@ from types import MappingProxyType
 from typing import Any
 
 from ...errors import RecordError
+from ...files import write_whole
 from ...metrics import Metrics, is_sparse
+from ...nodeids import own_name
 from ...records import RunRecord
 from ...session import Evidence, read_configuration, read_evidence
 from ..history import FIGURES
@@ -54,16 +54,7 @@ def write_html(
     Raises:
         RecordError: the file cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(html_report(records, past=past, not_trained=not_trained).encode("utf-8", "replace"))
-        temporary.replace(path)
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be written: {error.strerror or error}; choose another file for the report") from error
-    finally:
-        with contextlib.suppress(OSError):  # replaced, or never there: the error above tells more
-            temporary.unlink()
+    write_whole(path, html_report(records, past=past, not_trained=not_trained), RecordError)
 
 
 def html_report(records: Sequence[RunRecord], *, past: Iterable[RunRecord] = (), not_trained: Mapping[str, str] = _NO_CASES) -> str:
@@ -111,8 +102,8 @@ def _page(evidence: Evidence, anchor: str, known: Sequence[RunRecord], records: 
     ]
     history = sorted(same_case, key=lambda other: (other.started_at, other.run_id))
     green = last_green(record, history)
-    name = record.case.rpartition("::")[2]
-    is_alone = sum(other.case.rpartition("::")[2] == name for other in records) == 1
+    name = own_name(record.case)
+    is_alone = sum(own_name(other.case) == name for other in records) == 1
     return RunPage(
         anchor=anchor,
         title=name if is_alone else f"{name}, {record.run_id}",
