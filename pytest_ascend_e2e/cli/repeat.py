@@ -21,6 +21,7 @@ from ..report import differences, failure_text, from_record, headline, number, p
 from ..runners import DEFAULT_LOCK_DIR, load_catalogue
 from ..session import Repetition, changes_of, not_made_again, read_run, telling_lines
 
+DEFAULT_RUN_ROOT = Path("e2e-runs")
 _QUIET_EVERY_S = 30.0
 
 
@@ -39,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--steps", type=int, metavar="N", help="train N steps")
     parser.add_argument("--python", metavar="FILE", help="interpreter of the training (default: that of the run)")
     parser.add_argument(
-        "--run-root", type=Path, default=Path("e2e-runs"), metavar="DIR", help="gets the new run (default: e2e-runs)"
+        "--run-root", type=Path, default=DEFAULT_RUN_ROOT, metavar="DIR", help=f"gets the new run (default: {DEFAULT_RUN_ROOT})"
     )
     parser.add_argument("--runners-file", type=Path, metavar="FILE", help="YAML file with runners of your own")
     parser.add_argument("--lock-dir", type=Path, default=DEFAULT_LOCK_DIR, metavar="DIR", help="directory of the device locks")
@@ -72,6 +73,7 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
         changes=args.changes,
         steps=args.steps,
         python=args.python,
+        flags=_flags(args),
     )
     after = repetition.run(_observer(before.record, repetition.steps or before.record.steps, stderr))
     stdout.writelines(f"{line}\n" for line in _lines(before.record, after.record))
@@ -80,6 +82,17 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     # What made the run red there, and is not looked at here, is not mended by that.
     is_red = not after.record.is_passed or any(check.is_failed for check in unmade)
     return 1 if is_red else 0
+
+
+def _flags(args: argparse.Namespace) -> list[str]:
+    """Return the flags by which a run is repeated here and that are no change of it."""
+    flags = [
+        ("--python", args.python, None),
+        ("--runners-file", args.runners_file, None),
+        ("--lock-dir", args.lock_dir, DEFAULT_LOCK_DIR),
+        ("--run-root", args.run_root, DEFAULT_RUN_ROOT),
+    ]
+    return [word for flag, value, default in flags if value != default for word in (flag, str(value))]
 
 
 def _observer(record: RunRecord, steps: int, stderr: TextIO) -> Callable[[int, Mapping[str, float | None]], None]:

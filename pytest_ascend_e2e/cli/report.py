@@ -8,16 +8,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
 from ..errors import RecordError
 from ..history import History
-from ..launch import RunDirectory
 from ..records import RunRecord
+from ..report import found_records
 from ..report.html import write_html
-from ..session import read_record
 from .history import DEFAULT as DEFAULT_HISTORY
 from .history import VARIABLE
 
@@ -44,8 +43,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
-    """Write the report; return 0, whatever the verdicts of the runs are."""
-    records = [record for path in args.runs for record in _records(path)]
+    """Write the report; return 0, whatever the verdicts of the runs are, or 1 if a run cannot be read."""
+    records, problems = _records(args.runs)
+    if not records:
+        raise RecordError(*problems)
     asked = args.history or os.environ.get(VARIABLE)
     history = Path(asked or DEFAULT_HISTORY).expanduser()
     # A history that was asked for must be there; the default one is used where it is.
@@ -54,16 +55,19 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     failed = sum(not record.is_passed and not record.retried_as for record in records)
     count = "1 run" if len(records) == 1 else f"{len(records)} runs"
     stdout.write(f"{args.output}: {count}, {failed} failed\n")
-    stderr.flush()
-    return 0
+    stderr.writelines(f"not in it: {problem}\n" for problem in problems)
+    return 1 if problems else 0
 
 
-def _records(path: Path) -> Iterator[RunRecord]:
-    if RunDirectory(path).record.is_file():
-        directories = [path]
-    else:
-        directories = sorted(file.parent for file in path.glob(f"*/{RunDirectory(path).record.name}"))
-        if not directories:
+def _records(paths: Sequence[Path]) -> tuple[list[RunRecord], list[str]]:
+    """Return the runs in these directories, each once, and why others cannot be read."""
+    records: dict[str, RunRecord] = {}
+    problems: list[str] = []
+    for path in paths:
+        found, unread = found_records(path)
+        if not (found or unread):
             raise RecordError(f"{path}: holds no run: expected a directory with record.json, or one that holds such directories")
-    found = [dataclasses.replace(read_record(directory), run_dir=str(directory.absolute())) for directory in directories]
-    yield from sorted(found, key=lambda record: record.started_at)
+        problems += unread
+        for record in found:
+            records.setdefault(record.run_id, dataclasses.replace(record, run_dir=str(Path(record.run_dir).absolute())))
+    return list(records.values()), problems

@@ -53,6 +53,7 @@ STATUSES: Mapping[str, Mapping[int, str]] = {
     },
     "report": {
         0: "the report is written, whatever the verdicts are",
+        1: "the report is written, without a run whose record cannot be read",
         2: f"{_MISTAKE}, or no run to report",
     },
     "new-case": {

@@ -6,6 +6,7 @@ Must not know: how any of it is done; `session/` does it.
 from __future__ import annotations
 
 import functools
+import os
 import shlex
 from collections.abc import Callable, Iterator
 
@@ -112,7 +113,8 @@ def rerun_command(state: State, nodeid: str) -> str:
         parts += ["--runner", state.runner.name]
     for setting in given.values():
         for text in setting.texts:
-            parts += [setting.option.flag, text]
+            # A path after a space is a place of tests to pytest, and what begins with a hyphen an option.
+            parts += [f"{setting.option.flag}={text}"] if os.sep in text or text.startswith("-") else [setting.option.flag, text]
     if state.is_elsewhere:
         parts.append("--e2e-elsewhere")
     return shlex.join(parts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -189,10 +189,18 @@ def _changes(wanted: Sequence[ReportedCase], flags: Sequence[str], *, origin: Pa
     """Return what all of the cases were changed by, as their repeat commands tell; nothing where they were changed differently."""
     commands = [case.properties["repeat"] for case in wanted if case.properties.get("repeat", "").startswith("pytest ")]
     try:
-        changes = {tuple(pair for pair in pairwise(shlex.split(command)) if pair[0] in flags) for command in commands}
+        changes = {tuple(_given(shlex.split(command), flags)) for command in commands}
     except ValueError as error:
         raise SettingsError(f"{origin}: a repeat command in it is none of ours: {error}; name the case itself") from error
     return changes.pop() if len(changes) == 1 else ()
+
+
+def _given(words: Sequence[str], flags: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield these flags of a command with their values, which stand in the next word or after `=`."""
+    for word, following in pairwise([*words, ""]):
+        flag, joined, value = word.partition("=")
+        if flag in flags:
+            yield flag, value if joined else following
 
 
 def _is_taken(case: ReportedCase, which: str) -> bool:

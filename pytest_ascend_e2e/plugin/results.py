@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ..nodeids import parts_of
-from ..report import PREFIX, Outcome, ReportedCase, address_of
+from ..report import PREFIX, Outcome, ReportedCase, address_of, own_properties
 
 LINE_PROPERTY = "e2e_line"
 
@@ -53,7 +53,7 @@ class Results:
         known = self.found.get(report.nodeid) or Result(
             nodeid=report.nodeid, outcome=Outcome.PASSED, message="", path=path, line=(line or 0) + 1, time_s=0.0, properties={}
         )
-        own = {name.removeprefix(PREFIX): str(value) for name, value in report.user_properties if name.startswith(PREFIX)}
+        own = own_properties(report.user_properties)
         result = replace(known, time_s=known.time_s + report.duration, properties=own)
         outcome = _outcome(report)
         if outcome is not Outcome.PASSED and not known.outcome.is_red:

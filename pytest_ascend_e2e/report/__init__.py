@@ -15,7 +15,18 @@ from .markdown import plan_markdown, summary_markdown
 from .merging import Merged, merge_junit
 from .plan import PlanRow, device_hours, plan_table, plan_text
 from .progress import progress_line, waiting_lines
-from .reported import Outcome, ReportedCase, address_of, differences, from_record, junit_root, latest, matches, read_junit
+from .reported import (
+    Outcome,
+    ReportedCase,
+    address_of,
+    differences,
+    from_record,
+    junit_root,
+    latest,
+    matches,
+    own_properties,
+    read_junit,
+)
 from .suite import Suite
 from .tables import number, table
 
@@ -48,6 +59,7 @@ __all__ = [
     "matches",
     "merge_junit",
     "number",
+    "own_properties",
     "plan_markdown",
     "plan_table",
     "plan_text",

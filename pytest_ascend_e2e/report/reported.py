@@ -109,16 +109,25 @@ def junit_root(data: bytes, *, origin: str) -> ET.Element:
     return root
 
 
+def own_properties(pairs: Iterable[tuple[str, object]]) -> dict[str, str]:
+    """Return those of these properties that are ours, without prefix; what was told twice, such as two retries, is one text."""
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        own = name.removeprefix(PREFIX)
+        if own != name:
+            found[own] = f"{found[own]}; {value}" if own in found else str(value)
+    return found
+
+
 def from_record(record: RunRecord) -> ReportedCase:
     """Return the case of a run's record, as if a session had reported nothing else of it."""
-    pairs = properties(record)
     return ReportedCase(
         address=address_of(record.case),
         outcome=Outcome.PASSED if record.is_passed else Outcome.FAILED,
         message=headline(record),
         origin=record.run_dir,
         time_s=record.duration_s,
-        properties={name.removeprefix(PREFIX): str(value) for name, value in pairs},
+        properties=own_properties(properties(record)),
     )
 
 
@@ -175,26 +184,22 @@ def _common_end(one: Sequence[str], other: Sequence[str]) -> int:
     return length
 
 
-def _suite_properties(suites: Sequence[ET.Element]) -> dict[tuple[str, ...], dict[str, str]]:
+def _suite_properties(suites: Sequence[ET.Element]) -> dict[tuple[str, ...], list[tuple[str, str]]]:
     """Return our properties by test: those that stand in the suite as `<node id>:e2e_<name>`."""
-    found: dict[tuple[str, ...], dict[str, str]] = {}
+    found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for suite in suites:
         for node in suite.iterfind("properties/property"):
             nodeid, mark, name = node.get("name", "").rpartition(f":{PREFIX}")
             if mark:
-                found.setdefault(address_of(nodeid), {})[name] = node.get("value", "")
+                found.setdefault(address_of(nodeid), []).append((PREFIX + name, node.get("value", "")))
     return found
 
 
-def _case(node: ET.Element, by_test: Mapping[tuple[str, ...], Mapping[str, str]], origin: str) -> ReportedCase:
+def _case(node: ET.Element, by_test: Mapping[tuple[str, ...], Sequence[tuple[str, str]]], origin: str) -> ReportedCase:
     classname, name = node.get("classname", ""), node.get("name", "")
     is_module = not classname
     address = tuple(name.split(".")) if is_module else (*classname.split("."), name)
-    own = {
-        item.get("name", "").removeprefix(PREFIX): item.get("value", "")
-        for item in node.iterfind("properties/property")
-        if item.get("name", "").startswith(PREFIX)
-    }
+    own = [(item.get("name", ""), item.get("value", "")) for item in node.iterfind("properties/property")]
     outcome, message = _outcome(node)
     return ReportedCase(
         address=address,
@@ -203,7 +208,7 @@ def _case(node: ET.Element, by_test: Mapping[tuple[str, ...], Mapping[str, str]]
         origin=origin,
         is_module=is_module,
         time_s=_seconds(node.get("time", "")),
-        properties={**by_test.get(address, {}), **own},
+        properties=own_properties([*by_test.get(address, ()), *own]),
     )
 
 

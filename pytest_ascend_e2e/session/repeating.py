@@ -52,7 +52,10 @@ _INPUT = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repetition:
-    """What is repeated, with which changes (KEY=VALUE, in verl's own keys), and where. Durations are in seconds."""
+    """What is repeated, with which changes (KEY=VALUE, in verl's own keys), and where. Durations are in seconds.
+
+    `flags` are what the command that repeats it once more has besides its changes.
+    """
 
     existing: ExistingRun
     catalogue: Catalogue
@@ -65,6 +68,7 @@ class Repetition:
     changes: Sequence[str] = ()
     steps: int | None = None
     python: str | None = None
+    flags: Sequence[str] = ()
 
     def run(self, observe: Observer | None = None) -> ExistingRun:
         """Train, judge by the checks and limits of the recorded run, and return the run that came of it, its record written.
@@ -176,6 +180,7 @@ class Repetition:
         words = [
             *(["--steps", str(self.steps)] if self.steps else []),
             *(word for text in self.changes for word in ("--set", text)),
+            *self.flags,
         ]
         return dataclasses.replace(
             record,

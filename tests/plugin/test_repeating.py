@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,9 @@ def test_a_red_run_is_red_again_and_says_why(host: Host, capsys: pytest.CaptureF
 
     told = capsys.readouterr().out
     assert told.count("checks failed, first completed.finite") >= 2
-    assert "repeat: ascend-e2e repeat " in told
+    (command,) = {line for line in told.splitlines() if line.startswith("repeat: ascend-e2e repeat ")}
+    assert main(shlex.split(command)[2:]) == 1
+    assert len(list((host.pytester.path / "again").iterdir())) == 2
 
 
 def test_what_only_the_test_can_check_is_told_and_stays_red(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

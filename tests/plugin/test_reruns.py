@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -201,6 +202,22 @@ def test_a_case_is_repeated_as_it_was_changed(host: Host, workers: tuple[str, ..
         ]
     )
     result.stdout.no_fnmatch_line("*elsewhere than it ran*")
+
+
+def test_a_repeat_command_with_a_path_is_taken_as_it_is_printed(host: Host) -> None:
+    host.cases(TRAINED)
+    change = "trainer.default_local_dir=/no/place"
+    result = host.run("--runner", "toy-2", "--junitxml=junit.xml", "--e2e-steps", "3", "--e2e-set", change, "-k", "red")
+    (command,) = {line for line in result.stdout.lines if line.startswith("repeat: pytest ")}
+
+    again = host.run(*shlex.split(command)[2:])
+
+    assert command.endswith(f" --e2e-steps 3 --e2e-set={change}")
+    again.assert_outcomes(failed=1)
+    assert f"but one with steps=3, {change}" in again.stdout.str()
+    host.run("--runner", "toy-2", "--e2e-from=junit.xml").stdout.fnmatch_lines(
+        [f"repeats: *, with --e2e-steps 3 --e2e-set {change} as *"]
+    )
 
 
 def test_changes_of_this_session_are_told_apart_from_those_there(host: Host) -> None:

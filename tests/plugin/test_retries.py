@@ -41,7 +41,8 @@ def test_a_training_that_the_machine_ended_is_repeated_and_both_attempts_are_tol
     assert properties["test_cases.py::test_case:e2e_run_dir"] == second["run_dir"]
 
 
-def test_the_last_attempt_decides(host: Host) -> None:
+def test_the_last_attempt_decides(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
     case(host, "memory@3")
 
     result = host.run("--runner", "toy-2", "--e2e-retries", "2")
@@ -49,6 +50,8 @@ def test_the_last_attempt_decides(host: Host) -> None:
     result.assert_outcomes(failed=1)
     assert len(records(host)) == 3
     assert result.stdout.str().count("repeated after a failure of the machine") == 2
+    (warning,) = [line for line in result.stdout.str().splitlines() if line.startswith("::warning ")]
+    assert warning.count("host-oom (infra)") == 2
     assert "training failed: host-oom (infra)" in result.stdout.str()
 
 

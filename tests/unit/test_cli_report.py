@@ -40,6 +40,25 @@ def test_a_directory_of_runs_becomes_one_file(tmp_path: Path) -> None:
     assert text.index('id="run-test_grpo-1"') < text.index('id="run-test_grpo-3"')
 
 
+def test_the_directory_that_a_session_uploads_is_read(tmp_path: Path) -> None:
+    green_run(tmp_path / "report" / "runs")
+
+    assert run(tmp_path / "report", tmp_path / "report" / "runs", "-o", tmp_path / "r.html").endswith("r.html: 1 run, 0 failed\n")
+
+
+def test_a_run_that_cannot_be_read_is_named_and_the_others_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    green_run(tmp_path / "runs")
+    (tmp_path / "runs" / "cut-off").mkdir()
+    (tmp_path / "runs" / "cut-off" / "record.json").write_text("{")
+
+    assert main(["report", str(tmp_path / "runs")]) == 1
+    assert main(["report", str(tmp_path / "runs" / "cut-off")]) == 2
+
+    told = capsys.readouterr()
+    assert told.out == "report.html: 1 run, 0 failed\n"
+    assert told.err.startswith(f"not in it: {tmp_path / 'runs' / 'cut-off' / 'record.json'}: ")
+
+
 def test_a_run_is_read_where_it_lies_now(tmp_path: Path) -> None:
     moved = Path(green_run(tmp_path / "runs").run_dir).rename(tmp_path / "artifact")
 
