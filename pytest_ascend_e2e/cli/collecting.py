@@ -60,7 +60,7 @@ def collect_tier(args: argparse.Namespace) -> tuple[SuiteCase, ...]:
         PreflightError: it finds no case.
     """
     options = ["--collect-only", "--e2e-plan"]
-    options += [] if args.runners_file is None else ["--e2e-runners-file", str(args.runners_file)]
+    options += [] if args.runners_file is None else [f"--e2e-runners-file={args.runners_file}"]
     cases = _collected(args.paths, TIERS[args.tier].value, options).cases
     if not cases:
         where = " ".join(args.paths) or "the testpaths of this directory"
@@ -72,7 +72,7 @@ def _collected(paths: Sequence[str], marks: str, options: Sequence[str]) -> Suit
     with tempfile.TemporaryDirectory(prefix="ascend-e2e-") as directory:
         file = Path(directory, "suite.json")
         command = [sys.executable, "-m", "pytest", *paths, "-m", marks, "-q", "-n0", "-p", "no:cacheprovider", *options]
-        command += ["--e2e-export", str(file)]
+        command += [f"--e2e-export={file}"]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode not in (_PASSED, _FAILED, _NOTHING) or not file.exists():
             raise CollectionError(f"pytest cannot collect the cases (exit status {done.returncode}):", *_words(done))

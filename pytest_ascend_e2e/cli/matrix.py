@@ -22,6 +22,8 @@ from ..runners import load_catalogue
 from ..session import SuiteCase, plan_jobs
 from .collecting import add_tier, collect_tier
 
+# As many as GitHub makes of one matrix.
+MOST_JOBS = 256
 # Four hours of eight devices, two of sixteen.
 DEVICE_HOURS = 32.0
 
@@ -68,6 +70,8 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     )
     if not jobs:
         raise E2EError(f"all {len(cases)} cases are off: nothing to run; the first: {cases[0].case}: {cases[0].off}")
+    if len(jobs) > MOST_JOBS:
+        raise E2EError(f"{len(jobs)} jobs, and a matrix holds {MOST_JOBS}: give more --device-hours, or fewer paths")
     if args.cases is not None:
         write_whole(args.cases, Suite(cases=tuple(cases)).to_json())
     if args.ids:

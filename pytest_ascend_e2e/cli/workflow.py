@@ -19,9 +19,13 @@ from ..files import write_whole
 from .collecting import add_tier, collect_tier
 
 TEMPLATE = "workflow.template.yaml"
-OUTPUT = Path(".github/workflows/ascend_e2e_nightly.yml")
+WORKFLOWS = Path(".github/workflows")
 _INSTALL = ("python -m pip install pytest-ascend-e2e",)
-_CRON = re.compile(r"[\d*/,-]+( [\d*/,-]+){4}")
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+# Least and most of the fields that GitHub reads (minute, hour, day, month, weekday), and the names of their values.
+_CRON = ((0, 59, ()), (0, 23, ()), (1, 31, ()), (1, 12, _MONTHS), (0, 6, _DAYS))
+_CRON_PART = re.compile(r"(?:\*|(?P<first>\w+)(?:-(?P<last>\w+))?)(?:/(?P<step>\d+))?")
 _DIFFERENT = 1
 
 
@@ -34,7 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "that is red if a case did not report. It starts at a time of day, and by hand for one case.",
     )
     add_tier(parser)
-    parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FILE", help=f"the file (default: {OUTPUT})")
+    parser.add_argument("--output", type=Path, metavar="FILE", help=f"the file (default: {_output('TIER')})")
     parser.add_argument("--name", metavar="TEXT", help="name of the workflow (default: by the tier)")
     parser.add_argument("--cron", default="0 17 * * *", metavar="CRON", help="when it starts, UTC (default: '0 17 * * *')")
     parser.add_argument("--python", default="3.11", metavar="VERSION", help="Python of the plan and the summary (default: 3.11)")
@@ -57,8 +61,8 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     _refuse(args)
     collect_tier(args)  # a suite without a case would be red each night
     text = workflow_text(args)
-    path: Path = args.output
-    before = path.read_text(encoding="utf-8") if path.is_file() else None
+    path: Path = args.output or _output(args.tier)
+    before = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
     if before == text:
         stdout.write(f"{path}: unchanged\n")
         return 0
@@ -85,16 +89,20 @@ def workflow_text(args: argparse.Namespace) -> str:
         "PLAN_INSTALL": _lines(args.plan_install or _INSTALL),
         "INSTALL": _lines(args.install or _INSTALL),
         "SELECTION": shlex.join(selection),
-        "RUNNERS_FILE": "" if args.runners_file is None else f" --e2e-runners-file {shlex.quote(str(args.runners_file))}",
+        "RUNNERS_FILE": "" if args.runners_file is None else f" {shlex.quote(f'--e2e-runners-file={args.runners_file}')}",
     }
     text = resources.files(__package__).joinpath(TEMPLATE).read_text(encoding="utf-8")
     return re.sub(r"@([A-Z_]+)@", lambda match: filled[match[1]], text)
 
 
+def _output(tier: str) -> Path:
+    return WORKFLOWS / f"ascend_e2e_{tier.replace('-', '_')}.yml"
+
+
 def _command(args: argparse.Namespace) -> str:
     """Return the command that writes this file, with what is not the default."""
     words = ["ascend-e2e", "workflow", *args.paths, "--tier", args.tier]
-    defaults = {"output": OUTPUT, "name": None, "cron": "0 17 * * *", "python": "3.11", "plan_runner": "ubuntu-latest"}
+    defaults = {"output": None, "name": None, "cron": "0 17 * * *", "python": "3.11", "plan_runner": "ubuntu-latest"}
     for name, default in {"runners_file": None, **defaults}.items():
         if getattr(args, name) != default:
             words += [f"--{name.replace('_', '-')}", str(getattr(args, name))]
@@ -114,9 +122,40 @@ def _refuse(args: argparse.Namespace) -> None:
         str(args.output), str(args.runners_file),
     ]  # fmt: skip
     problems = [
-        f"{text!r} cannot stand in a workflow: expected one line without ${{{{" for text in texts if "\n" in text or "${{" in text
+        f"{text!r} cannot stand in a workflow: expected one line without ${{{{"
+        for text in texts
+        if len(text.splitlines()) > 1 or "${{" in text
     ]
-    if not _CRON.fullmatch(args.cron):
-        problems.append(f"--cron: {args.cron!r} cannot be used: expected five fields such as '0 17 * * *'")
+    problems += [
+        f"--{name}: {text!r} is no command: expected one such as {_INSTALL[0]!r}, or 'true' to install nothing"
+        for name, texts in (("plan-install", args.plan_install), ("install", args.install))
+        for text in texts or ()
+        if not text.strip()
+    ]
+    problems += [
+        f"{text!r} is not in the checkout that the workflow makes: expected a path from the root of the repository"
+        for text in (*args.paths, *([] if args.runners_file is None else [str(args.runners_file)]))
+        if Path(text).is_absolute() or ".." in Path(text).parts
+    ]
+    if not _is_cron(args.cron):
+        problems.append(f"--cron: {args.cron!r} cannot be used: expected five fields such as '0 17 * * *' or '30 2 * * MON-FRI'")
     if problems:
         raise E2EError(*problems)
+
+
+def _is_cron(text: str) -> bool:
+    """Tell whether GitHub takes a text as a time: five fields of numbers, names, ranges, lists and steps."""
+    fields = text.split()
+    return len(fields) == len(_CRON) and all(
+        _is_cron_part(part, *limits) for field, limits in zip(fields, _CRON, strict=True) for part in field.split(",")
+    )
+
+
+def _is_cron_part(part: str, least: int, most: int, names: Sequence[str]) -> bool:
+    found = _CRON_PART.fullmatch(part)
+    if found is None or (found["step"] is not None and not 0 < int(found["step"]) <= most):
+        return False
+    values = {name: least + place for place, name in enumerate(names)} | {str(value): value for value in range(least, most + 1)}
+    ends = [values.get(end.upper().lstrip("0") or "0") for end in (found["first"], found["last"]) if end]
+    known = [end for end in ends if end is not None]
+    return len(known) == len(ends) and sorted(known) == known

@@ -15,6 +15,8 @@ from .suite_case import SuiteCase
 
 # What installing, preparing data and waiting for devices may take in a job beyond the time limits of its cases.
 MARGIN_S = 3600.0
+# GitHub ends a job of a runner of one's own after five days.
+LONGEST_S = 5 * 24 * 3600.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,7 +135,7 @@ def _shards(costs: Sequence[_Cost], most_device_hours: float) -> list[list[_Cost
     dearest_first = sorted(costs, key=lambda cost: (-cost.device_hours, cost.case.case))
     total = sum(cost.device_hours for cost in costs)
     limit = max(most_device_hours, dearest_first[0].device_hours)
-    count = math.ceil(total / limit)
+    count = max(1, math.ceil(total / limit))
     while True:
         shards: list[list[_Cost]] = [[] for _ in range(count)]
         for cost in dearest_first:
@@ -153,7 +155,7 @@ def _job(runner: Runner, image: str, nodes: int, shard: Sequence[_Cost], number:
         image=image,
         nodes=nodes,
         cases=tuple(sorted(cost.case.case for cost in shard)),
-        timeout_s=sum(cost.timeout_s for cost in shard) + MARGIN_S,
+        timeout_s=min(sum(cost.timeout_s for cost in shard) + MARGIN_S, LONGEST_S),
         device_hours=_hours(shard),
         shard=number,
         shards=shards,

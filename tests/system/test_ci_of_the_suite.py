@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pytest_ascend_e2e.cli import main
 from tests.fakes.tools import run_tool
 
+TRAIN = "Train and judge"
 CASES = Path(__file__).parent.parent / "e2e_npu"
 CASE = """
 from pytest_ascend_e2e import npu_nightly
@@ -22,6 +27,13 @@ def test_first(train): pass
 @npu_nightly(runner='a3-16', estimate='1h')
 def test_second(train): pass
 """
+
+
+CRONS = ("0 17 * * *", "*/15 0-6,18-23 1,15 JAN-MAR MON-FRI", "05 08 01 12 0", "30 2 * * sun", "59 23 31 12 6")
+NO_CRONS = (
+    "", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 7", "*/0 * * * *", "5-1 * * * *",
+    "MON * * * *", "* * * * MONDAY", "1, * * * *", "- * * * *", "@daily",
+)  # fmt: skip
 
 
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str = CASE) -> Path:
@@ -108,6 +120,112 @@ def test_the_workflow_is_valid_and_writing_it_again_changes_nothing(
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.parametrize("cron", CRONS)
+def test_a_time_that_github_takes_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cron: str) -> None:
+    suite(tmp_path, monkeypatch)
+
+    assert main(["workflow", "--cron", cron, "--output", "w.yml"]) == 0
+
+    assert f'- cron: "{cron}"' in Path("w.yml").read_text()
+    linted = run_tool("actionlint", "w.yml")
+    assert linted.returncode == 0, linted.stdout
+
+
+def test_each_tier_has_a_workflow_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite(tmp_path, monkeypatch)
+    (tmp_path / "test_pull_requests.py").write_text(CASE.replace("npu_nightly", "npu_e2e"))
+
+    assert main(["workflow"]) == 0
+    assert main(["workflow", "--tier", "pull-request"]) == 0
+
+    places = sorted(path.name for path in (tmp_path / ".github" / "workflows").iterdir())
+    assert places == ["ascend_e2e_nightly.yml", "ascend_e2e_pull_request.yml"]
+
+
+def test_a_workflow_that_is_run_again_replaces_what_it_left_and_does_not_wait_for_a_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite(tmp_path, monkeypatch)
+
+    assert main(["workflow", "--output", "w.yml"]) == 0
+
+    workflow = yaml.safe_load(Path("w.yml").read_text())
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    uploads = [step["with"] for step in steps if step.get("uses", "").startswith("actions/upload-artifact")]
+    assert [upload["overwrite"] for upload in uploads] == [True, True, True]
+    (pattern,) = [step["with"]["pattern"] for step in steps if step.get("uses", "").startswith("actions/download-artifact")]
+    assert "e2e-merged" not in pattern
+    assert "github.run_id" in workflow["concurrency"]["group"]
+    assert not workflow["concurrency"]["cancel-in-progress"]
+
+
+ODD = """
+import pytest
+from pytest_ascend_e2e import npu_nightly
+
+@pytest.mark.parametrize('odd', ['a::b', 'two words', "it's", '"$HOME" `touch x` $(touch y)', '${{ secrets.KEY }}', '#;&|', '-x'])
+@npu_nightly(runner='a3-16', estimate='1h')
+def test_odd(train, odd): pass
+"""
+
+
+def test_the_steps_of_a_job_hand_over_each_name_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite(tmp_path, monkeypatch, ODD)
+    assert main(["matrix", "--device-hours", "1000"]) == 0
+    (job,) = json.loads(capsys.readouterr().out)["include"]
+    assert main(["workflow", "--output", "w.yml"]) == 0
+    (step,) = [step for step in yaml.safe_load(Path("w.yml").read_text())["jobs"]["train"]["steps"] if step.get("name") == TRAIN]
+    script = step["run"].replace("python -m pytest", f"{sys.executable} -m pytest --collect-only -q -p no:cacheprovider")
+
+    done = subprocess.run(
+        ["/bin/bash", "-eo", "pipefail", "-c", script],
+        env={**os.environ, "E2E_CASES": job["cases"]}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(line for line in done.stdout.splitlines() if "::" in line) == sorted(job["cases"].splitlines())
+    assert len(job["cases"].splitlines()) == 7
+    assert not {"x", "y"} & {path.name for path in tmp_path.iterdir()}
+
+
+def test_a_case_whose_parameter_holds_colons_is_chosen_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite(tmp_path, monkeypatch, ODD)
+
+    for wish in ("test_odd[a::b]", "test_cases.py::test_odd[a::b]"):
+        assert main(["matrix", "--ids", "--only", wish]) == 0
+        assert capsys.readouterr().out == "test_cases.py::test_odd[a::b]\n"
+
+
+@pytest.mark.parametrize("words", [("matrix", "--cases"), ("workflow", "--output")])
+@pytest.mark.parametrize("place", ["taken/file", "directory"])
+def test_a_place_that_cannot_be_written_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], place: str
+) -> None:
+    suite(tmp_path, monkeypatch)
+    (tmp_path / "taken").touch()
+    (tmp_path / "directory").mkdir()
+
+    assert main([*words, place]) == 2
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{place}: cannot be written: " in line
+
+
+def test_more_jobs_than_a_matrix_holds_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite(tmp_path, monkeypatch, ODD.replace("['a::b'", "[*map(str, range(260)), 'a::b'"))
+
+    assert main(["matrix", "--device-hours", "0.1"]) == 2
+
+    assert "267 jobs, and a matrix holds 256: give more --device-hours" in capsys.readouterr().err
+    assert main(["matrix", "--device-hours", "inf"]) == 0
+
+
 def test_a_workflow_that_somebody_changed_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,6 +243,12 @@ def test_a_workflow_that_somebody_changed_is_told(
         (("--cron", "at night"), "--cron: 'at night' cannot be used: expected five fields"),
         (("--install", "echo ${{ secrets.KEY }}"), "cannot stand in a workflow: expected one line"),
         (("--name", "two\nlines"), "cannot stand in a workflow: expected one line"),
+        (("--name", "two\u2028lines"), "cannot stand in a workflow: expected one line"),
+        (("--install", " "), "--install: ' ' is no command: expected one such as 'python -m pip install pytest-ascend-e2e'"),
+        (("--plan-install", ""), "--plan-install: '' is no command"),
+        (("/root/tests",), "'/root/tests' is not in the checkout that the workflow makes"),
+        (("--runners-file", "../runners.yaml"), "'../runners.yaml' is not in the checkout"),
+        *((("--cron", cron), f"--cron: {cron!r} cannot be used") for cron in NO_CRONS),
     ],
 )
 def test_what_cannot_stand_in_a_workflow_is_refused(words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,6 +113,14 @@ def test_a_case_without_a_time_limit_has_that_of_the_session(catalogue: Catalogu
     assert job.timeout_s == 10800.0 + MARGIN_S
 
 
+def test_no_job_is_given_more_time_than_a_ci_has(catalogue: Catalogue) -> None:
+    cases = [replace(CASE, case=f"t::{number}", timeout_s=86400.0) for number in range(9)]
+
+    (job,) = plan_jobs(cases, catalogue, most_device_hours=1e6, default_timeout_s=60.0)
+
+    assert job.timeout_s == 5 * 86400
+
+
 def test_what_no_ci_can_run_is_told_together(catalogue: Catalogue) -> None:
     given = [replace(CASE, case="a", runners=("sim-2",)), replace(CASE, case="b", rollout="hf")]
 
