@@ -17,8 +17,8 @@ from typing import Any, TextIO
 from ..errors import E2EError
 from ..preflight import Host, HostFinding, host_findings, version_in
 from ..report import Suite
-from ..runners import DevicePool, LockDirectory, Runner, find_devices, load_catalogue, simulated_slots
-from ..session import Settings, device_findings, host_of, input_findings, runner_of_host
+from ..runners import Catalogue, DevicePool, LockDirectory, Runner, find_devices, load_catalogue, pick_runner, simulated_slots
+from ..session import Settings, device_findings, host_of, input_findings
 from .collecting import add_selection, collect_suite
 
 SCHEMA = 1
@@ -88,10 +88,10 @@ def examine(suite: Suite, name: str | None, environ: Mapping[str, str]) -> Exami
     """
     settings = Settings.from_plain(suite.settings)
     catalogue = load_catalogue(settings.runners_file)
-    runner = catalogue.get(name) if name else runner_of_host(catalogue, environ) or catalogue.get(_BARE)
+    runner, missing = (catalogue.get(name), []) if name else _runner_here(catalogue, environ)
     cases = [case for case in suite.cases if runner.name in case.runners]
     host = host_of(settings, environ, simulated=runner.simulated)
-    missing = [] if runner.simulated else [Missing(finding=finding) for finding in device_findings(runner, environ)]
+    missing += [] if runner.simulated else [Missing(finding=finding) for finding in device_findings(runner, environ)]
     missing += [Missing(finding=finding) for finding in host_findings(host)]
     inputs: dict[str, str] = {}
     if not runner.simulated:  # which makes its own
@@ -111,6 +111,20 @@ def examine(suite: Suite, name: str | None, environ: Mapping[str, str]) -> Exami
     }
     ordered = sorted(missing, key=lambda one: not one.finding.is_error)
     return Examination(runner=runner.name, cases=[case.case for case in cases], sections=sections, missing=ordered)
+
+
+def _runner_here(catalogue: Catalogue, environ: Mapping[str, str]) -> tuple[Runner, list[Missing]]:
+    """Return what this host is looked at as; where it has NPUs and is no runner for all that, with what keeps it from being one."""
+    bare = catalogue.get(_BARE)
+    try:
+        found = find_devices(environ)
+        if found.devices:
+            return pick_runner(catalogue, found), []
+        why = "" if found.is_bare else found.reason
+    except E2EError as error:
+        why = str(error)
+    finding = HostFinding(check="host.devices", text=why, remedy=f"until then this host is looked at as {bare.name} alone")
+    return bare, [Missing(finding=finding)] if why else []
 
 
 _Inputs = Mapping[tuple[str, str], Sequence[HostFinding]]

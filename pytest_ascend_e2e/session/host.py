@@ -26,7 +26,11 @@ def host_of(settings: Settings, environ: Mapping[str, str], *, simulated: bool) 
     Raises:
         LaunchError: the training's interpreter cannot be run.
     """
-    places = {"run directories": settings.run_root, "prepared datasets and tiny models": settings.cache_root}
+    places = {
+        "run directories": settings.run_root,
+        "prepared datasets and tiny models": settings.cache_root,
+        "locks of devices": settings.lock_dir,
+    }
     return Host(environ=environ, versions=versions(settings.python, environ), places=places, simulated=simulated)
 
 

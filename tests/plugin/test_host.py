@@ -107,6 +107,37 @@ def test_doctor_of_a_whole_host_is_green_and_speaks_json(host: Host, capsys: pyt
     assert all(not missing["is_error"] for missing in found["missing"])
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("echo DrvMngGetConsoleLogLevel failed; exit 1", "npu-smi info (exit status 1): no table of devices"),
+        ("echo no table", "no table of devices: it begins with 'no table'"),
+    ],
+)
+def test_doctor_of_a_host_whose_npus_cannot_be_told_finds_that_missing(
+    host: Host, capsys: pytest.CaptureFixture[str], answer: str, told: str
+) -> None:
+    host.cases(FITS)
+    (host.root / "bin" / "npu-smi").write_text(f"#!/bin/sh\n{answer}\n")
+
+    status = main(["doctor"])
+
+    assert status == 1
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("missing: ")]
+    assert told in line
+    assert line.endswith("until then this host is looked at as sim-2 alone [host.devices]")
+
+
+def test_doctor_finds_a_place_of_locks_that_is_none(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.cases(FITS)
+    (host.root / "locks").write_text("a file")
+
+    status = main(["doctor"])
+
+    assert status == 1
+    assert f"missing: {host.root / 'locks'} (locks of devices) cannot be written to; make " in capsys.readouterr().out
+
+
 def test_doctor_on_another_host_says_that_the_devices_are_missing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     host.cases(FITS)
 
