@@ -46,6 +46,7 @@ class Publisher:
         self._state = state
         self._environ = environ
         self._directory = directory
+        self._unkept: list[str] = []
         # Without pytest's own plugin for JUnit files (-p no:junitxml) there is no such option.
         if directory is not None and getattr(config.option, "xmlpath", "") is None:
             config.option.xmlpath = str(directory / JUNIT)
@@ -53,8 +54,16 @@ class Publisher:
     def attachments(self, report: pytest.TestReport) -> list[str]:
         """Return the files of the runs of a test, by their paths from the session's root; with a report directory, its copies."""
         directories = [Path(str(value)) for name, value in report.user_properties if name.endswith(RUN_DIR)]
-        places = [directory if self._directory is None else _keep(directory, self._directory) for directory in directories]
+        places = [directory if self._directory is None else self._kept(directory, self._directory) for directory in directories]
         return [relative(place / name, self._config) for place in places for name in ATTACHED if (place / name).is_file()]
+
+    def _kept(self, run: Path, directory: Path) -> Path:
+        """Keep a run in the report directory, and return where its files are; a disk that is full ends no session."""
+        try:
+            return _keep(run, directory)
+        except OSError as error:
+            self._unkept.append(f"{run}: cannot be kept: {error.strerror or error}")
+            return run
 
     def pytest_sessionstart(self) -> None:
         """Refuse a directory that cannot be written, which would be found when all has run."""
@@ -82,7 +91,7 @@ class Publisher:
     def _fill(self, directory: Path, session: pytest.Session) -> None:
         """Put into the report directory what the end of a test has not put there."""
         for run in _interrupted_runs(session, self._state):
-            _keep(run, directory)
+            self._kept(run, directory)
         written, here = getattr(self._config.option, "xmlpath", None), directory / JUNIT
         if written and Path(written).is_file() and not (here.exists() and here.samefile(written)):
             shutil.copyfile(written, here)
@@ -92,8 +101,8 @@ class Publisher:
 
         records, problems = found_records(directory)
         write_html(records, directory / "report.html", not_trained=not_trained)
-        if problems:
-            raise E2EError(*problems)
+        if problems or self._unkept:
+            raise E2EError(*self._unkept, *problems)
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -126,7 +135,10 @@ def _interrupted_runs(session: pytest.Session, state: State) -> Iterator[Path]:
 def page_of(state: State) -> str:
     """Return the summary of the session as Markdown."""
     if state.is_plan:
-        return plan_markdown(state.guard.rows)
+        planned = {row.case for row in state.guard.rows}
+        others = [case for case in state.results.found.values() if case.outcome.is_red and case.nodeid not in planned]
+        problems = [*state.guard.problems, *(f"{case.nodeid}: {case.message}" for case in others)]
+        return plan_markdown(state.guard.rows, problems=problems)
     name = "every case on its own runner" if state.runner is None else state.runner.name
     return summary_markdown(state.results.cases(), title=f"End-to-end tests on {name}", problems=state.guard.problems)
 

@@ -41,9 +41,7 @@ def summary_markdown(cases: Sequence[ReportedCase], *, title: str, problems: Seq
     counts = Counter(case.outcome for case in cases)
     told = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in reversed(Outcome) if counts[outcome]) or "no test"
     lines = [f"## {_plain(title)}", "", told, ""]
-    lines += [f"- ⛔ {_plain(problem)}" for problem in problems]
-    if problems:
-        lines.append("")
+    lines += _problems(problems)
     # What was skipped because it belongs to another runner says nothing here.
     shown = [case for case in cases if "run_dir" in case.properties or case.outcome.is_red]
     if shown:
@@ -55,8 +53,8 @@ def summary_markdown(cases: Sequence[ReportedCase], *, title: str, problems: Seq
     return "\n".join(lines).rstrip() + "\n"
 
 
-def plan_markdown(rows: Sequence[PlanRow]) -> str:
-    """Return the page of a plan: which cases can work where, and what they are expected to cost."""
+def plan_markdown(rows: Sequence[PlanRow], *, problems: Sequence[str] = ()) -> str:
+    """Return the page of a plan: which cases can work where, what they are expected to cost, and what else makes it red."""
     cells = [
         (
             f"`{row.case}`",
@@ -70,8 +68,20 @@ def plan_markdown(rows: Sequence[PlanRow]) -> str:
     ]
     head = ("case", "runner", "devices", "hours", "layout", "verdict")
     return "\n".join(
-        ["## Plan", "", *_table(head, cells), "", f"estimated device-hours: {device_hours(rows):.4g}; no device was taken", ""]
+        [
+            "## Plan",
+            "",
+            *_problems(problems),
+            *_table(head, cells),
+            "",
+            f"estimated device-hours: {device_hours(rows):.4g}; no device was taken",
+            "",
+        ]
     )
+
+
+def _problems(problems: Sequence[str]) -> list[str]:
+    return [*(f"- ⛔ {_plain(problem)}" for problem in problems), ""] if problems else []
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import shutil
 from pathlib import Path
+from typing import BinaryIO
 from xml.etree import ElementTree as ET
 
 import junitparser
@@ -130,6 +133,35 @@ def test_a_plan_has_a_page_too(host: Host, monkeypatch: pytest.MonkeyPatch) -> N
     host.run("--runner", "toy-2", "--e2e-plan", "-k", "green")
 
     assert "| `test_cases.py::test_green` | toy-2 | 2 | - | FSDP2 SP1: dp 2 on 2 devices | ✅ can work |" in page.read_text()
+
+
+def test_what_else_makes_a_plan_red_is_on_its_page(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.cases(CASES)
+    host.pytester.makepyfile(test_broken="import nothing_of_this_name")
+    page = host.root / "page.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
+
+    host.run("--runner", "toy-2", "--e2e-plan", "-k", "green", "--continue-on-collection-errors", "--e2e-budget", "0.001")
+
+    told = page.read_text()
+    assert "- ⛔ test\\_broken.py: cannot be collected: ModuleNotFoundError: " in told
+    assert "| `test_cases.py::test_green` |" in told
+
+
+def test_a_disk_that_is_full_in_between_ends_no_session(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.cases(CASES)
+    real = shutil.copyfileobj
+
+    def full(given: BinaryIO, kept: BinaryIO) -> None:
+        monkeypatch.setattr(shutil, "copyfileobj", real)
+        raise OSError(errno.ENOSPC, "No space left on device", given, kept)
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+
+    result = host.run("--runner", "toy-2", "--e2e-report", "report", "-k", "green or red")
+
+    result.assert_outcomes(passed=1, failed=1, deselected=2)
+    result.stdout.fnmatch_lines(["ascend-e2e: the report is not whole: */test_green-*: cannot be kept: No space left on device"])
 
 
 @PLAIN_AND_XDIST
