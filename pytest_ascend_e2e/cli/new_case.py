@@ -37,8 +37,8 @@ _COMPOSE_LIMIT_S = 300.0
 _SHOWN_DIFFERENCES = 12
 
 _NOTE = """\
-bash reads the script without running its programs, writing a file or leaving its directory. verl must be there for the
-interpreter: its own composition tells what the command means, and whether the case means the same.\
+bash reads the script in this directory without running its programs or writing a file. verl must be there for the interpreter: its
+own composition tells what the command means, and whether the case means the same.\
 """
 
 
