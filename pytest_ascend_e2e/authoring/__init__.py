@@ -7,6 +7,7 @@ from .invocation import Invocation, invocation_of, is_training
 from .remainder import differences
 from .script import Reading, Started, outputs_in, read_script
 from .source import CaseText, module_text
+from .trainings import trainings_of
 
 __all__ = [
     "CaseText",
@@ -23,4 +24,5 @@ __all__ = [
     "outputs_in",
     "read_script",
     "requests_of",
+    "trainings_of",
 ]

@@ -37,6 +37,8 @@ _REDIRECTED = re.compile(
 )
 # bash would skip a whole pipeline for it, and loses nothing without it.
 _SILENCED = re.compile(r"(?<=[ \t])2>[ \t]*/dev/null\b")
+# What `set -x` and `time` print, and what comes of a pipeline whose programs were skipped.
+_NO_ERROR = re.compile(r"^(\+|OUTPUT\.OF\.|(real|user|sys)\s)|wait_for: No record of process|: Broken pipe$")
 _OUTPUT = re.compile(r"OUTPUT\.OF\.([\w+-]+)")
 # What the shell exports by itself, or this module for it.
 _SHELLS_OWN = frozenset({"ASCEND_E2E_TRACE", "BASH_ENV", "HOME", "LANG", "OLDPWD", "PATH", "PWD", "SHLVL", "_"})
@@ -124,7 +126,7 @@ def _trace(text: str, path: Path, arguments: Sequence[str], variables: Mapping[s
             f"{path}: bash had not read it after {_LIMIT_S:g} s, and {last}: does it wait there? Give the command itself after --"
         )
     lines = [line.removeprefix(f"{script}: ") for line in errors.splitlines() if line.strip()]
-    return Reading(started=started, errors=tuple(line for line in lines if not line.startswith(("+", "OUTPUT.OF."))))
+    return Reading(started=started, errors=tuple(line for line in lines if not _NO_ERROR.search(line)))
 
 
 def _written(script: Path, arguments: Sequence[str], variables: Mapping[str, str], path: str) -> tuple[str, str, bool]:

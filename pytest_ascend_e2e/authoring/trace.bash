@@ -49,6 +49,8 @@ ulimit() { :; }
 trap() { :; }
 kill() { :; }
 enable -n kill
+disown() { :; }
+wait() { builtin wait; }
 exec() {
   while [[ ${1-} == -* ]]; do
     [[ $1 == -a ]] && shift
@@ -136,5 +138,7 @@ __ascend_e2e_refused() {
   done
   [[ $1 =~ ^([A-Za-z_][A-Za-z0-9_]*=($plain)*[[:space:]]+)*(\"?[\$]|[^[:space:]=\(]*/) ]] && printf '%s' "$1"
 }
+# A program that would have read a pipe ends at once, and who writes to it goes on.
+builtin trap '' PIPE
 set -T
 builtin trap '__ascend_e2e_watch "$@"' DEBUG

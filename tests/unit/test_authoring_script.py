@@ -112,6 +112,14 @@ def test_each_training_of_a_loop_is_found_in_order(tmp_path: Path) -> None:
     assert [words[-1] for words, _ in found] == ["rollout.n=1", "rollout.n=2"]
 
 
+def test_what_a_pipe_would_have_read_ends_no_script(tmp_path: Path) -> None:
+    script = "{ for n in 1 2 3 4; do echo $n; python3 -m verl.trainer.main_ppo a.b=$n > $n.log; done; } 2>&1 | tee log\n"
+
+    found = trainings(tmp_path, script)
+
+    assert [words[-1] for words, _ in found] == ["a.b=1", "a.b=2", "a.b=3", "a.b=4"]
+
+
 def test_a_variable_that_is_given_reaches_the_script(tmp_path: Path) -> None:
     ((words, _),) = trainings(tmp_path, "python3 -m verl.trainer.main_ppo model.path=$MODEL\n", MODEL="Qwen/Qwen3-8B")
 
