@@ -5,8 +5,9 @@ from __future__ import annotations
 from .draft import Draft, distinct_names, draft_of, requests_of
 from .invocation import Invocation, invocation_of, is_training
 from .remainder import differences
-from .script import Reading, Started, read_script
+from .script import Reading, Started, outputs_in, read_script
 from .source import CaseText, module_text
+from .trainings import trainings_of
 
 __all__ = [
     "CaseText",
@@ -20,6 +21,8 @@ __all__ = [
     "invocation_of",
     "is_training",
     "module_text",
+    "outputs_in",
     "read_script",
     "requests_of",
+    "trainings_of",
 ]

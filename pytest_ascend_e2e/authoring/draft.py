@@ -5,6 +5,7 @@ Must not know: who composes, or where the case is written.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +35,10 @@ _NO_SETTING = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draft:
-    """A case that says what a command says; `inputs` are those of the command, so that both compose to the same."""
+    """A case that says what a command says; `inputs` are those of the command, so that both compose to the same.
+
+    `is_whole` is False where verl refuses a part of the command, which is then not taken over.
+    """
 
     name: str
     runner: str
@@ -43,6 +47,7 @@ class Draft:
     inputs: Inputs
     wanted: Wanted
     notes: tuple[str, ...]
+    is_whole: bool = True
 
     @property
     def request(self) -> Request:
@@ -105,16 +110,16 @@ def draft_of(
         inputs=inputs,
         wanted=wanted,
         notes=notes,
+        is_whole=not composed.problems,
     )
 
 
 def distinct_names(names: Iterable[str]) -> list[str]:
     """Return the names with a number behind each that is there already."""
-    counts: dict[str, int] = {}
-    found = []
+    found: list[str] = []
     for name in names:
-        counts[name] = counts.get(name, 0) + 1
-        found.append(name if counts[name] == 1 else f"{name}_{counts[name]}")
+        numbered = (f"{name}_{number}" for number in itertools.count(2))
+        found.append(next(one for one in itertools.chain([name], numbered) if one not in found))
     return found
 
 
@@ -124,7 +129,7 @@ def _inputs(wanted: Wanted, devices: int) -> Inputs:
         train_files=_first_file(wanted, "train"),
         val_files=_first_file(wanted, "val"),
         n_gpus_per_node=devices,
-        nnodes=int(wanted.get("trainer.nnodes") or 1),
+        nnodes=_count(wanted, "trainer.nnodes"),
     )
 
 
@@ -153,9 +158,18 @@ def _dataset(path: str) -> str:
 def _devices(invocation: Invocation, wanted: Wanted, recipe: Recipe | SFT) -> int:
     if isinstance(recipe, SFT) and recipe.launcher == "torchrun":
         return invocation.processes or 1
-    devices = int(wanted.get("trainer.n_gpus_per_node") or 1)
+    devices = _count(wanted, "trainer.n_gpus_per_node")
     apart = 0 if isinstance(recipe, SFT) or recipe.trainer is None else recipe.trainer.rollout_devices
     return devices + apart
+
+
+def _count(wanted: Wanted, key: str) -> int:
+    value = wanted.get(key)
+    if value is None:
+        return 1
+    if not isinstance(value, int) or value < 1:
+        raise AuthoringError(f"{key}={value!r} cannot be used: expected a whole number of 1 or more")
+    return value
 
 
 def _runner(catalogue: Catalogue, devices: int, name: str | None) -> Runner:
@@ -180,7 +194,7 @@ def _environment(variables: Mapping[str, str]) -> tuple[dict[str, str], list[str
 def _name(recipe: Recipe | SFT) -> str:
     words: list[str] = []
     for word in re.split(r"[-_ ]+", recipe.model.rstrip("/").rpartition("/")[2].lower()):
-        words.append(re.sub(r"\W+", "_", word))
+        words.append(re.sub(r"[^a-z0-9]+", "_", word))
         if _SIZE.fullmatch(word):
             break
     rollout: Sequence[str] = () if isinstance(recipe, SFT) else (recipe.rollout.name,)

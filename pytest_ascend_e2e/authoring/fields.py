@@ -41,6 +41,8 @@ from .wanted import Wanted
 
 _ENGINES: Mapping[str, type[Engine]] = {kind.name: kind for kind in (Megatron, FSDP, FSDP2, FSDPTurbo, VeOmni)}
 _ROLLOUTS: Mapping[str, type[Rollout]] = {kind.name: kind for kind in (Vllm, Sglang)}
+# What the configuration has where verl wants a value and has none.
+_MISSING = "???"
 _OVERLONG = "reward.reward_kwargs.overlong_buffer_cfg"
 _INPUTS = Inputs(model_path="model", train_files="train", val_files="val", n_gpus_per_node=1024)
 _DEFAULT_STEPS = 15
@@ -131,6 +133,8 @@ def _prototype(wanted: Wanted) -> Recipe:
     strategy, rollout = str(wanted.get(f"{ACTOR}.strategy")), str(wanted.get(f"{ROLLOUT}.name"))
     if strategy not in _ENGINES:
         raise AuthoringError(f"{ACTOR}.strategy={strategy!r}: no engine of a recipe; expected one of {', '.join(_ENGINES)}")
+    if rollout == _MISSING:
+        raise AuthoringError(f"{ROLLOUT}.name is not given, and verl has no default: expected {ROLLOUT}.name=vllm or =sglang")
     if rollout not in _ROLLOUTS:
         raise AuthoringError(
             f"{ROLLOUT}.name={rollout!r}: no rollout of a recipe; expected {ROLLOUT}.name=vllm or {ROLLOUT}.name=sglang"

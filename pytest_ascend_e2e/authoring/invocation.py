@@ -17,6 +17,8 @@ _OVERRIDE = re.compile(r"[+~]{0,2}[A-Za-z_][\w.@/$-]*=")
 _PROCESSES = ("--nproc_per_node", "--nproc-per-node")
 _CONFIG_NAME = ("--config-name", "-cn")
 _CONFIG_DIRECTORY = ("--config-path", "-cp", "--config-dir", "-cd")
+# verl's own, as its program names it and as a script does.
+_OWN_DIRECTORY = re.compile(r"^(\./)?config/?$|verl/trainer/config/?$")
 # The last name of a program of verl, and the configuration that it composes where none is named.
 _PROGRAMS: Mapping[str, str] = {
     "main_ppo": "ppo_trainer",
@@ -55,7 +57,13 @@ class Invocation:
 
 def is_training(words: Sequence[str]) -> bool:
     """Tell whether the words of a command start one of verl's programs, known to a recipe or not."""
-    return _program_at(words) is not None
+    return program_at(words) is not None
+
+
+def has_recipe(words: Sequence[str]) -> bool:
+    """Tell whether the words of a command start a program of verl that a recipe trains with."""
+    place = program_at(words)
+    return place is not None and _module_of(words[place]).rpartition(".")[2] in _PROGRAMS
 
 
 def invocation_of(words: Sequence[str], environment: Mapping[str, str] | None = None) -> Invocation:
@@ -66,14 +74,12 @@ def invocation_of(words: Sequence[str], environment: Mapping[str, str] | None = 
     """
     own = dict(environment or {})
     rest = list(words)
-    place = _program_at(rest)
+    place = program_at(rest)
     program, options, arguments = PPO_MODULE, [], rest
     if place is not None:
-        while rest and _ASSIGNMENT.match(rest[0]):
-            name, _, value = rest.pop(0).partition("=")
-            own[name] = value
-        place = _program_at(rest) or 0
         program, options, arguments = _module_of(rest[place]), rest[:place], rest[place + 1 :]
+        # Of a shell or of a launcher: env, docker run -e.
+        own |= dict(option.partition("=")[::2] for option in options if _ASSIGNMENT.match(option))
     name = program.rpartition(".")[2]
     if name not in _PROGRAMS:
         raise AuthoringError(
@@ -81,17 +87,18 @@ def invocation_of(words: Sequence[str], environment: Mapping[str, str] | None = 
             "asynchronous trainer is main_ppo with trainer.v1.trainer_mode=separate_async"
         )
     config_name, overrides, notes = _overrides_of(arguments, _PROGRAMS[name])
+    processes = _processes_text(options)
     return Invocation(
         program=program,
         config_name=config_name,
         arguments=tuple(overrides),
         environment=own,
-        processes=_processes_of(options),
-        notes=tuple(notes),
+        processes=int(processes) if processes.isdecimal() else None,
+        notes=(*_launcher_notes(options), *notes),
     )
 
 
-def _program_at(words: Sequence[str]) -> int | None:
+def program_at(words: Sequence[str]) -> int | None:
     """Return where the name of verl's program stands."""
     for place, word in enumerate(words):
         if _OVERRIDE.match(word) and not _ASSIGNMENT.match(word):
@@ -107,13 +114,21 @@ def _module_of(word: str) -> str:
     return f"verl.trainer.{word.removesuffix('.py').rpartition('/')[2]}" if word.endswith(".py") else word
 
 
-def _processes_of(options: Sequence[str]) -> int | None:
+def _launcher_notes(options: Sequence[str]) -> list[str]:
+    names = [option.partition("=")[0] for option in options if option.startswith("--runtime-env")]
+    notes = [f"{name}: not read; give the variables that it sets with --env NAME=VALUE" for name in names]
+    processes = _processes_text(options)
+    if processes and not processes.isdecimal():
+        notes.append(f"{_PROCESSES[0]}={processes}: read as 1, since it is no number")
+    return notes
+
+
+def _processes_text(options: Sequence[str]) -> str:
     for place, option in enumerate(options):
         name, equals, value = option.partition("=")
         if name in _PROCESSES:
-            text = value if equals else options[place + 1] if place + 1 < len(options) else ""
-            return int(text) if text.isdecimal() else None
-    return None
+            return value if equals else options[place + 1] if place + 1 < len(options) else ""
+    return ""
 
 
 def _overrides_of(arguments: Sequence[str], default: str) -> tuple[str, list[str], list[str]]:
@@ -127,9 +142,10 @@ def _overrides_of(arguments: Sequence[str], default: str) -> tuple[str, list[str
             config_name = (value if equals else rest.pop(0) if rest else "").removesuffix(".yaml")
         elif name in _CONFIG_DIRECTORY:
             directory = value if equals else rest.pop(0) if rest else ""
-            notes.append(
-                f"{name} {directory}: only verl's own configuration is composed; what the other YAML sets is not taken over"
-            )
+            if not _OWN_DIRECTORY.search(directory):
+                notes.append(
+                    f"{name} {directory}: only verl's own configuration is composed; what the other YAML sets is not taken over"
+                )
         elif word.startswith("hydra."):
             notes.append(f"{word}: the run directory takes the place of Hydra's")
         elif _OVERRIDE.match(word):

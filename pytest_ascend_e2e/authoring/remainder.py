@@ -232,5 +232,6 @@ def differences(wanted: Wanted, got: Mapping[str, Any], recipe: Recipe | SFT) ->
             (key.startswith("actor_rollout_ref.ref.") and not recipe.has_reference)
             or (key.startswith("critic.") and not recipe.algorithm.has_critic)
         )
-        if one != other and not is_dead and unread_reason(key, wanted) is None:
+        # A nan is no other than a nan.
+        if one != other and repr(one) != repr(other) and not is_dead and unread_reason(key, wanted) is None:
             yield key, one, other

@@ -6,6 +6,7 @@ Must not know: where the recipe comes from.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 
@@ -128,5 +129,7 @@ def _flat(value: object) -> str:
     if isinstance(value, str):
         return repr(value) if value.count('"') > value.count("'") else json.dumps(value, ensure_ascii=False)
     if isinstance(value, float):
+        if not math.isfinite(value):
+            return f'float("{value}")'
         return repr(value).replace("e-0", "e-")
     return repr(value)

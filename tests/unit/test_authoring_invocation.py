@@ -56,6 +56,25 @@ def test_what_a_recipe_cannot_say_is_told() -> None:
     assert [note.partition(":")[0] for note in found.notes] == ["hydra.run.dir=out", "~trainer.x", "--config-path /etc/verl"]
 
 
+@pytest.mark.parametrize("directory", ["config", "./config", "/opt/verl/verl/trainer/config"])
+def test_the_directory_of_verls_own_configuration_is_no_other(directory: str) -> None:
+    assert invocation_of(["a.b=1", f"--config-path={directory}"]).notes == ()
+
+
+def test_variables_of_a_launcher_reach_the_training() -> None:
+    found = invocation_of(["timeout", "2h", "env", "A=1", "-u", "C", "B=2", "python3", "-m", "verl.trainer.main_ppo", "a.b=1"])
+
+    assert found.environment == {"A": "1", "B": "2"}
+
+
+def test_what_is_not_read_of_a_launcher_is_told() -> None:
+    ray = invocation_of(["ray", "job", "submit", "--runtime-env=r.yaml", "--", "python3", "-m", "verl.trainer.main_ppo", "a.b=1"])
+    torchrun = invocation_of(["torchrun", "--nproc-per-node", "gpu", "-m", "verl.trainer.sft_trainer", "a.b=1"])
+
+    assert ray.notes == ("--runtime-env: not read; give the variables that it sets with --env NAME=VALUE",)
+    assert torchrun.notes == ("--nproc_per_node=gpu: read as 1, since it is no number",)
+
+
 def test_a_program_that_no_recipe_trains_with_is_refused_with_what_to_do() -> None:
     with pytest.raises(AuthoringError, match=r"fully_async_main' is no program that a recipe trains with.*separate_async"):
         invocation_of(["python3", "-m", "verl.experimental.fully_async_policy.fully_async_main", "a.b=1"])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from pytest_ascend_e2e.authoring import is_training, read_script
+from pytest_ascend_e2e.authoring import is_training, outputs_in, read_script
 from pytest_ascend_e2e.errors import AuthoringError
 
 TYPICAL = r"""#!/usr/bin/env bash
@@ -83,6 +84,19 @@ def test_what_would_reach_outside_does_not_and_the_reading_goes_on(tmp_path: Pat
         'train() { FOO=1 "$@" | tee log; }; train python3 -m verl.trainer.main_ppo a.b=1',
         'CMD="python3 -m verl.trainer.main_ppo a.b=1"; export FOO=1; eval "$CMD"',
         "export FOO=1; exec python3 -m verl.trainer.main_ppo a.b=1",
+        "export FOO=1; PYTHON=/opt/python/bin/python3; $PYTHON -m verl.trainer.main_ppo a.b=1",
+        "export FOO=1; train() { python3 -m verl.trainer.main_ppo a.b=1; }; train > log 2>&1",
+        "train() { python3 -m verl.trainer.main_ppo a.b=1 > inner.log; }; FOO=1 train > log 2>&1 &\nwait",
+        "train() { local n=$1; FOO=1 python3 -m verl.trainer.main_ppo a.b=$n >> log; }; train 1",
+        "CMD='python3 -m verl.trainer.main_ppo a.b=1'; FOO=1 eval \"$CMD\" > log 2>&1",
+        "export FOO=1; { echo go; python3 -m verl.trainer.main_ppo a.b=1; } > log 2>&1",
+        "(\n  export FOO=1\n  python3 -m verl.trainer.main_ppo a.b=1\n) &> 'a log'",
+        "(export FOO=1; python3 -m verl.trainer.main_ppo a.b=1) > >(tee log) 2>&1 &",
+        "export FOO=1; for n in 1; do python3 -m verl.trainer.main_ppo a.b=$n; done > log",
+        "export FOO=1; if true; then python3 -m verl.trainer.main_ppo a.b=1; fi >> log",
+        "export FOO=1; bash -c 'python3 -m verl.trainer.main_ppo a.b=1 > log'",
+        "FOO=1 nohup bash -lc 'set -e; exec python3 -m verl.trainer.main_ppo a.b=$1' bash 1 > log 2>&1 &",
+        "env FOO=1 timeout 2h sh -e -c \"bash -c 'python3 -m verl.trainer.main_ppo a.b=1'\"",
     ],
 )
 def test_a_training_is_found_however_it_is_started(tmp_path: Path, line: str) -> None:
@@ -98,10 +112,107 @@ def test_each_training_of_a_loop_is_found_in_order(tmp_path: Path) -> None:
     assert [words[-1] for words, _ in found] == ["rollout.n=1", "rollout.n=2"]
 
 
+def test_what_a_pipe_would_have_read_ends_no_script(tmp_path: Path) -> None:
+    script = "{ for n in 1 2 3 4; do echo $n; python3 -m verl.trainer.main_ppo a.b=$n > $n.log; done; } 2>&1 | tee log\n"
+
+    found = trainings(tmp_path, script)
+
+    assert [words[-1] for words, _ in found] == ["a.b=1", "a.b=2", "a.b=3", "a.b=4"]
+
+
 def test_a_variable_that_is_given_reaches_the_script(tmp_path: Path) -> None:
     ((words, _),) = trainings(tmp_path, "python3 -m verl.trainer.main_ppo model.path=$MODEL\n", MODEL="Qwen/Qwen3-8B")
 
     assert words[-1] == "model.path=Qwen/Qwen3-8B"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'python3 -m verl.trainer.main_ppo "$@" > log',
+        'train() { "$@" > log; }; train python3 -m verl.trainer.main_ppo "$@"',
+        "words=a.b=1 text=c.d=2; python3 -m verl.trainer.main_ppo $words $text > log",
+        "[[ a.b=1,c.d=2 =~ (.*),(.*) ]]\npython3 -m verl.trainer.main_ppo ${BASH_REMATCH[1]} ${BASH_REMATCH[2]} > log",
+        'A=(/usr/bin/python3 -m verl.trainer.main_ppo a.b=1); "${A[@]}" c.d=2 > log',
+        "X=$(find /data -name c); python3 -m verl.trainer.main_ppo 'a.b=1' ${X:+c.d=2}",
+    ],
+)
+def test_no_word_is_lost_or_changed_by_the_reading(tmp_path: Path, line: str) -> None:
+    ((words, _),) = trainings(tmp_path, line, "a.b=1", "c.d=2")
+
+    assert words[-2:] == ("a.b=1", "c.d=2")
+
+
+def test_a_sign_within_quotes_is_no_redirection(tmp_path: Path) -> None:
+    ((words, _),) = trainings(tmp_path, "python3 -m verl.trainer.main_ppo x.name='a > b' a.b=1 > log\n")
+
+    assert words[-2:] == ("x.name=a > b", "a.b=1")
+
+
+def test_a_script_has_its_own_path_and_the_directory_of_its_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "more.txt").write_text("c.d=2\n")
+    monkeypatch.chdir(tmp_path / "inner")
+    script = """HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+mapfile -t MORE < more.txt
+python3 -m verl.trainer.main_ppo x=$HERE/x y=$PWD/y z=$0 "${MORE[@]}" w="$(cat <<EOF
+a $((1 + 1))
+EOF
+)" """
+
+    ((words, _),) = trainings(tmp_path, script)
+
+    above, here = tmp_path.parent, tmp_path / "inner"
+    assert words[3:] == (f"x={above}/x", f"y={here}/y", f"z={tmp_path}/run.sh", "c.d=2", "w=a 2")
+
+
+def test_what_a_program_would_have_printed_has_its_name(tmp_path: Path) -> None:
+    script = """MODEL=$(find /models -name 'Qwen*' 2>/dev/null | head -1)
+python3 -m verl.trainer.main_ppo model.path=$MODEL/x data.seed=$(/usr/bin/date) data.train_files=$(ls /data)
+"""
+
+    ((words, _),) = trainings(tmp_path, script)
+
+    assert [outputs_in(word) for word in words[3:]] == [["head"], ["date"], ["ls"]]
+
+
+def test_no_arithmetic_takes_what_is_not_known_for_a_number(tmp_path: Path) -> None:
+    path = tmp_path / "run.sh"
+    path.write_text("N=$(npu-smi info | wc -l)\npython3 -m verl.trainer.main_ppo trainer.nnodes=$((N / 2))\n")
+
+    reading = read_script(path)
+
+    assert not any(is_training(command.words) for command in reading.started)
+    assert "OUTPUT.OF.wc" in reading.errors[-1]
+
+
+def test_a_date_has_the_form_that_is_asked_for(tmp_path: Path) -> None:
+    ((words, _),) = trainings(tmp_path, "python3 -m verl.trainer.main_ppo x.y=$(date +run-%m)\n")
+
+    assert re.fullmatch(r"x\.y=run-\d\d", words[-1])
+
+
+def test_a_script_with_line_ends_of_windows_and_bytes_of_another_encoding_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.sh"
+    path.write_bytes("# 训练\r\npython3 -m verl.trainer.main_ppo \\\r\n  a.b=1\r\n".encode("gbk"))
+
+    (started,) = read_script(path).started
+
+    assert started.words[-1] == "a.b=1"
+
+
+@pytest.mark.parametrize("line", ["ssh node1 bash -c '@'", "docker exec -it verl bash -c '@'"])
+def test_a_shell_elsewhere_is_not_read(tmp_path: Path, line: str) -> None:
+    assert trainings(tmp_path, line.replace("@", "python3 -m verl.trainer.main_ppo a.b=1")) == []
+
+
+def test_a_script_that_waits_tells_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.sh"
+    path.write_text("while true; do sleep 5; done\n")
+    monkeypatch.setattr("pytest_ascend_e2e.authoring.script._LIMIT_S", 0.3)
+
+    with pytest.raises(AuthoringError, match=r"and came to 'sleep 5': does it wait there\? Give the command itself"):
+        read_script(path)
 
 
 def test_what_bash_says_of_a_broken_script_is_kept(tmp_path: Path) -> None:

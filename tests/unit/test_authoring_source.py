@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,20 @@ def test_log_probs_are_judged_where_they_are_printed_only() -> None:
 
     assert "check_logprob_consistency" in text_of(LONG)
     assert "check_logprob_consistency" not in text_of(silent)
+
+
+def test_numbers_that_are_not_finite_are_python() -> None:
+    recipe = replace(LONG, overrides={"data.+x": [float("inf"), -float("inf")], "data.+y": float("nan")})
+    module: dict[str, Any] = {}
+
+    exec(compile(text_of(recipe), "cases", "exec"), module)  # noqa: S102  # what is tested is that it is Python
+
+    (mark,) = module["test_0"].pytestmark
+    assert str(mark.kwargs["recipe"].overrides) == str(recipe.overrides)
+
+
+def test_a_number_behind_a_name_is_not_there_already() -> None:
+    assert distinct_names(["test_a", "test_a_2", "test_a", "test_a_2"]) == ["test_a", "test_a_2", "test_a_3", "test_a_2_2"]
 
 
 def test_a_name_that_is_there_already_gets_a_number() -> None:
