@@ -43,11 +43,12 @@ cd() {
   PWD=${PWD:-/}
 }
 pwd() { echo "$PWD"; }
-pushd() { :; }
-popd() { :; }
+pushd() { cd "$@"; }
+popd() { cd -; }
 ulimit() { :; }
 trap() { :; }
-kill() { :; }
+# What a script waits for is over.
+kill() { [[ ${1-} != -0 ]]; }
 enable -n kill
 disown() { :; }
 wait() { builtin wait; }
@@ -63,8 +64,18 @@ nproc() { __ascend_e2e_note nproc "$@" && echo 8; }
 whoami() { __ascend_e2e_note whoami "$@" && echo user; }
 hostname() { __ascend_e2e_note hostname "$@" && echo host; }
 seq() { local i first=1 last=$1; (($# > 1)) && first=$1 last=$2; for ((i = first; i <= last; i++)); do echo "$i"; done; }
-dirname() { [[ $1 == */* ]] && echo "${1%/*}" || echo .; }
-basename() { local name=${1##*/}; echo "${name%"${2-}"}"; }
+dirname() {
+  local above=.
+  [[ $1 == */* ]] && above=${1%/*}
+  echo "${above:-/}"
+}
+basename() {
+  local name=${1%/}
+  name=${name##*/}
+  echo "${name%"${2-}"}"
+}
+realpath() { (cd "${!#}" && pwd); }
+readlink() { realpath "$@"; }
 cat() {
   local file
   for file in "${@:-/dev/stdin}"; do
@@ -75,19 +86,6 @@ date() {
   local form=%Y%m%d-%H%M%S
   [[ ${1-} == +* ]] && form=${1#+}
   printf "%($form)T\n" -1
-}
-
-# Prints the words of a command that a restricted bash would refuse, up to its redirection to a file; of any other, it fails.
-__ascend_e2e_refused() {
-  local rest=$1 words=
-  local value="([^[:space:]\"'\`\$(]|\"[^\"]*\"|'[^']*'|[\$][A-Za-z_{][A-Za-z0-9_:/.}-]*)*"
-  while [[ $rest =~ (^|[[:space:]])[0-9]*(\&\>\>?|\>\>?\|?)[[:space:]]*[^\&[:space:]] ]]; do
-    words+=${rest%%"${BASH_REMATCH[0]}"*}
-    # A sign within quotes is no redirection: then the words before it are no whole command.
-    (eval "_() { set -- $words"$'\n}') 2>&- && printf '%s' "$words" && return
-    words+=${BASH_REMATCH[0]} rest=${rest#*"${BASH_REMATCH[0]}"}
-  done
-  [[ $1 =~ ^([A-Za-z_][A-Za-z0-9_]*=$value[[:space:]]+)*(\"?[\$]|[^[:space:]=\(]*/) ]] && printf '%s' "$1"
 }
 
 # Go through a function or a text of the script as bash would have, with variables of its own before it.
@@ -140,5 +138,8 @@ __ascend_e2e_refused() {
 }
 # A program that would have read a pipe ends at once, and who writes to it goes on.
 builtin trap '' PIPE
+# What is skipped in the background leaves no $!, which a script under `set -u` reads.
+: &
+builtin wait
 set -T
 builtin trap '__ascend_e2e_watch "$@"' DEBUG
