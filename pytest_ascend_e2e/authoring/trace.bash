@@ -107,7 +107,9 @@ __ascend_e2e_watch() {
   set +ex
   [[ ${FUNCNAME[1]-} == __ascend_e2e_* || ${FUNCNAME[1]-} == command_not_found_handle ]] && return 0
   [[ $BASH_COMMAND == "[["* || $BASH_COMMAND == "(("* || $BASH_COMMAND == "for "* || $BASH_COMMAND == "case "* ]] && return 0
-  [[ $BASH_COMMAND == *[\>/\$]* ]] || return 0
+  # Most commands are told apart without another process, of which a loop would start thousands.
+  [[ $BASH_COMMAND == *[\>/]* || $BASH_COMMAND == ?(\")\$* || $BASH_COMMAND == [A-Za-z_]*([A-Za-z0-9_])=*[[:space:]]?(\")\$* ]] ||
+    return 0
   __ascend_e2e_words=$(__ascend_e2e_refused "$BASH_COMMAND") && (eval "set -- $__ascend_e2e_words") 2>&- || return 0
   eval "set -- $__ascend_e2e_words"
   while [[ ${!__ascend_e2e_place-} == [A-Za-z_]*([A-Za-z0-9_])=* ]]; do ((__ascend_e2e_place += 1)); done
