@@ -138,6 +138,7 @@ __ascend_e2e_refused() {
   done
   [[ $1 =~ ^([A-Za-z_][A-Za-z0-9_]*=($plain)*[[:space:]]+)*(\"?[\$]|[^[:space:]=\(]*/) ]] && printf '%s' "$1"
 }
+
 # A program that would have read a pipe ends at once, and who writes to it goes on.
 builtin trap '' PIPE
 # What is skipped in the background leaves no $!, which a script under `set -u` reads.

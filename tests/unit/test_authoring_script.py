@@ -235,6 +235,13 @@ def test_what_bash_says_of_a_broken_script_is_kept(tmp_path: Path) -> None:
     assert "MISSING: unbound variable" in reading.errors[-1]
 
 
+def test_what_bash_says_names_the_script_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "run.sh"
+    path.write_text('echo "no model in $(dirname "$0")" >&2\n')
+
+    assert read_script(path).errors[-1] == f"no model in {tmp_path}"
+
+
 def test_a_script_that_is_not_there_is_one_clear_problem(tmp_path: Path) -> None:
     with pytest.raises(AuthoringError, match=r"nowhere\.sh' cannot be read: no such file; expected a bash script"):
         read_script(tmp_path / "nowhere.sh")
