@@ -67,6 +67,12 @@ def test_nothing_is_written_or_run(tmp_path: Path) -> None:
         "command -p touch @HERE@/touched",
         "(/bin/sh -c 'touch @HERE@/touched') &",
         "builtin kill -9 $$",
+        "{ echo touched; } > @HERE@/touched",
+        "bash -c '/usr/bin/touch @HERE@/touched; echo > @HERE@/touched'",
+        "reach() { command -p touch @HERE@/touched; touch @HERE@/touched; }; PATH=/usr/bin:/bin reach > @HERE@/out.log",
+        "eval 'echo touched > @HERE@/touched; touch @HERE@/touched' >> @HERE@/out.log",
+        "cat @HERE@/run.sh > @HERE@/touched",
+        "cd @HERE@; echo touched > touched",
     ],
 )
 def test_what_would_reach_outside_does_not_and_the_reading_goes_on(tmp_path: Path, line: str) -> None:
