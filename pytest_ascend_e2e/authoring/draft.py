@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -93,6 +93,7 @@ def draft_of(
     notes = (
         *invocation.notes,
         *(f"not taken over: {problem}" for problem in composed.problems),
+        *_dataset_notes(wanted, dataset),
         *typed.notes,
         *rest.notes,
         *env_notes,
@@ -141,10 +142,20 @@ def _model(wanted: Wanted) -> str:
     return below
 
 
+def _files(wanted: Wanted, split: str) -> list[str]:
+    files: Any = wanted.get(f"data.{split}_files") or []
+    return [str(file) for file in (files if isinstance(files, list) else [files])]
+
+
 def _first_file(wanted: Wanted, split: str) -> str:
-    files = wanted.get(f"data.{split}_files")
-    first: Any = files[0] if isinstance(files, list) and files else files
-    return str(first) if first else "data.parquet"
+    return next(iter(_files(wanted, split)), "data.parquet")
+
+
+def _dataset_notes(wanted: Wanted, dataset: str) -> Iterator[str]:
+    for split in ("train", "val"):
+        others = [file for file in _files(wanted, split) if _dataset(file) != dataset]
+        if others and f"data.{split}_files" in wanted.said:
+            yield f"data.{split}_files: {', '.join(others)} is not taken over, a case has one dataset ({dataset})"
 
 
 def _dataset(path: str) -> str:

@@ -125,7 +125,7 @@ def _trace(text: str, path: Path, arguments: Sequence[str], variables: Mapping[s
         raise AuthoringError(
             f"{path}: bash had not read it after {_LIMIT_S:g} s, and {last}: does it wait there? Give the command itself after --"
         )
-    lines = [line.removeprefix(f"{script}: ") for line in errors.splitlines() if line.strip()]
+    lines = [line.removeprefix(f"{path.absolute()}: ") for line in errors.replace(directory, "").splitlines() if line.strip()]
     return Reading(started=started, errors=tuple(line for line in lines if not _NO_ERROR.search(line)))
 
 

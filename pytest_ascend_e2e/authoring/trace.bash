@@ -43,11 +43,12 @@ cd() {
   PWD=${PWD:-/}
 }
 pwd() { echo "$PWD"; }
-pushd() { :; }
-popd() { :; }
+pushd() { cd "$@"; }
+popd() { cd -; }
 ulimit() { :; }
 trap() { :; }
-kill() { :; }
+# What a script waits for is over.
+kill() { [[ ${1-} != -0 ]]; }
 enable -n kill
 disown() { :; }
 wait() { builtin wait; }
@@ -63,8 +64,18 @@ nproc() { __ascend_e2e_note nproc "$@" && echo 8; }
 whoami() { __ascend_e2e_note whoami "$@" && echo user; }
 hostname() { __ascend_e2e_note hostname "$@" && echo host; }
 seq() { local i first=1 last=$1; (($# > 1)) && first=$1 last=$2; for ((i = first; i <= last; i++)); do echo "$i"; done; }
-dirname() { [[ $1 == */* ]] && echo "${1%/*}" || echo .; }
-basename() { local name=${1##*/}; echo "${name%"${2-}"}"; }
+dirname() {
+  local above=.
+  [[ $1 == */* ]] && above=${1%/*}
+  echo "${above:-/}"
+}
+basename() {
+  local name=${1%/}
+  name=${name##*/}
+  echo "${name%"${2-}"}"
+}
+realpath() { (cd "${!#}" && pwd); }
+readlink() { realpath "$@"; }
 cat() {
   local file
   for file in "${@:-/dev/stdin}"; do
@@ -96,7 +107,9 @@ __ascend_e2e_watch() {
   set +ex
   [[ ${FUNCNAME[1]-} == __ascend_e2e_* || ${FUNCNAME[1]-} == command_not_found_handle ]] && return 0
   [[ $BASH_COMMAND == "[["* || $BASH_COMMAND == "(("* || $BASH_COMMAND == "for "* || $BASH_COMMAND == "case "* ]] && return 0
-  [[ $BASH_COMMAND == *[\>/\$]* ]] || return 0
+  # Most commands are told apart without another process, of which a loop would start thousands.
+  [[ $BASH_COMMAND == *[\>/]* || $BASH_COMMAND == ?(\")\$* || $BASH_COMMAND == [A-Za-z_]*([A-Za-z0-9_])=*[[:space:]]?(\")\$* ]] ||
+    return 0
   __ascend_e2e_words=$(__ascend_e2e_refused "$BASH_COMMAND") && (eval "set -- $__ascend_e2e_words") 2>&- || return 0
   eval "set -- $__ascend_e2e_words"
   while [[ ${!__ascend_e2e_place-} == [A-Za-z_]*([A-Za-z0-9_])=* ]]; do ((__ascend_e2e_place += 1)); done
@@ -125,7 +138,11 @@ __ascend_e2e_refused() {
   done
   [[ $1 =~ ^([A-Za-z_][A-Za-z0-9_]*=($plain)*[[:space:]]+)*(\"?[\$]|[^[:space:]=\(]*/) ]] && printf '%s' "$1"
 }
+
 # A program that would have read a pipe ends at once, and who writes to it goes on.
 builtin trap '' PIPE
+# What is skipped in the background leaves no $!, which a script under `set -u` reads.
+: &
+builtin wait
 set -T
 builtin trap '__ascend_e2e_watch "$@"' DEBUG

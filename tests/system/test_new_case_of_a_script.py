@@ -101,6 +101,15 @@ def test_a_part_that_verl_refuses_is_no_part_of_what_the_case_is_held_against(
     assert f"{SOUND} without what is not taken over\n" in told
 
 
+def test_files_of_another_dataset_than_the_first_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = "\"data.train_files=['/data/gsm8k/train.parquet','/data/math/train.parquet']\" data.val_files=/data/aime-2024.parquet"
+
+    _, _, told = new_case(capsys, script(tmp_path, f"{TRAINING} {ROLLOUT} {files}\n"))
+
+    assert "data.train_files: /data/math/train.parquet is not taken over, a case has one dataset (gsm8k)\n" in told
+    assert "data.val_files: /data/aime-2024.parquet is not taken over, a case has one dataset (gsm8k)\n" in told
+
+
 def test_options_behind_the_script_and_a_name_that_pytest_does_not_collect_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

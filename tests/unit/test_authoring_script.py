@@ -67,6 +67,12 @@ def test_nothing_is_written_or_run(tmp_path: Path) -> None:
         "command -p touch @HERE@/touched",
         "(/bin/sh -c 'touch @HERE@/touched') &",
         "builtin kill -9 $$",
+        "{ echo touched; } > @HERE@/touched",
+        "bash -c '/usr/bin/touch @HERE@/touched; echo > @HERE@/touched'",
+        "reach() { command -p touch @HERE@/touched; touch @HERE@/touched; }; PATH=/usr/bin:/bin reach > @HERE@/out.log",
+        "eval 'echo touched > @HERE@/touched; touch @HERE@/touched' >> @HERE@/out.log",
+        "cat @HERE@/run.sh > @HERE@/touched",
+        "cd @HERE@; echo touched > touched",
     ],
 )
 def test_what_would_reach_outside_does_not_and_the_reading_goes_on(tmp_path: Path, line: str) -> None:
@@ -120,6 +126,15 @@ def test_what_a_pipe_would_have_read_ends_no_script(tmp_path: Path) -> None:
     assert [words[-1] for words, _ in found] == ["a.b=1", "a.b=2", "a.b=3", "a.b=4"]
 
 
+@pytest.mark.parametrize("waiting", ["wait $PID", "while kill -0 $PID 2>/dev/null; do sleep 5; done"])
+def test_a_training_in_the_background_is_over_at_once(tmp_path: Path, waiting: str) -> None:
+    script = f"set -eu\nfor n in 1 2; do python3 -m verl.trainer.main_ppo a.b=$n > $n.log &\nPID=$!\n{waiting}\ndone\n"
+
+    found = trainings(tmp_path, script)
+
+    assert [words[-1] for words, _ in found] == ["a.b=1", "a.b=2"]
+
+
 def test_a_variable_that_is_given_reaches_the_script(tmp_path: Path) -> None:
     ((words, _),) = trainings(tmp_path, "python3 -m verl.trainer.main_ppo model.path=$MODEL\n", MODEL="Qwen/Qwen3-8B")
 
@@ -155,7 +170,8 @@ def test_a_script_has_its_own_path_and_the_directory_of_its_reader(tmp_path: Pat
     monkeypatch.chdir(tmp_path / "inner")
     script = """HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 mapfile -t MORE < more.txt
-python3 -m verl.trainer.main_ppo x=$HERE/x y=$PWD/y z=$0 "${MORE[@]}" w="$(cat <<EOF
+python3 -m verl.trainer.main_ppo x=$HERE/x y=$PWD/y z=$0 v=$(dirname "$(readlink -f "$0")")/v u=$(dirname /u) \\
+  "${MORE[@]}" w="$(cat <<EOF
 a $((1 + 1))
 EOF
 )" """
@@ -163,7 +179,7 @@ EOF
     ((words, _),) = trainings(tmp_path, script)
 
     above, here = tmp_path.parent, tmp_path / "inner"
-    assert words[3:] == (f"x={above}/x", f"y={here}/y", f"z={tmp_path}/run.sh", "c.d=2", "w=a 2")
+    assert words[3:] == (f"x={above}/x", f"y={here}/y", f"z={tmp_path}/run.sh", f"v={tmp_path}/v", "u=/", "c.d=2", "w=a 2")
 
 
 def test_what_a_program_would_have_printed_has_its_name(tmp_path: Path) -> None:
@@ -223,6 +239,13 @@ def test_what_bash_says_of_a_broken_script_is_kept(tmp_path: Path) -> None:
 
     assert reading.started == ()
     assert "MISSING: unbound variable" in reading.errors[-1]
+
+
+def test_what_bash_says_names_the_script_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "run.sh"
+    path.write_text('echo "no model in $(dirname "$0")" >&2\n')
+
+    assert read_script(path).errors[-1] == f"no model in {tmp_path}"
 
 
 def test_a_script_that_is_not_there_is_one_clear_problem(tmp_path: Path) -> None:
