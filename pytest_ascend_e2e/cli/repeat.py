@@ -15,6 +15,7 @@ from typing import TextIO
 
 from ..deadline import parse_duration
 from ..errors import SettingsError
+from ..nodeids import name_of_test
 from ..records import RunRecord
 from ..report import differences, failure_text, from_record, headline, number, progress_line, table
 from ..runners import DEFAULT_LOCK_DIR, load_catalogue
@@ -92,7 +93,7 @@ def _observer(record: RunRecord, steps: int, stderr: TextIO) -> Callable[[int, M
         first_s = now - started if first_s is None else first_s
         if step in (1, steps) or now - shown >= _QUIET_EVERY_S:
             shown = now
-            name = record.case.rpartition("::")[2]
+            name = name_of_test(record.case)
             stderr.write(
                 progress_line(name, step=step, steps=steps, elapsed_s=now - started, first_step_s=first_s, data=data) + "\n"
             )

@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ..errors import LaunchError
+from ..nodeids import name_of_test
 from .redaction import REDACTED, Redactor
 from .script import write_script
 
@@ -41,8 +42,7 @@ def new_run_id(case: str, *, now: datetime, token: str) -> str:
     """
     if not _TOKEN.fullmatch(token):
         raise ValueError(f"token {token!r} cannot be used: expected letters and digits, such as '9f3a1c'")
-    name = case.rpartition("::")[2] or case
-    slug = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")[:_CASE_LIMIT].strip("_") or "run"
+    slug = re.sub(r"[^A-Za-z0-9_]+", "_", name_of_test(case)).strip("_")[:_CASE_LIMIT].strip("_") or "run"
     return f"{slug}-{now:%Y%m%dT%H%M%S}-{token}"
 
 

@@ -13,6 +13,7 @@ from typing import final
 
 import pytest
 
+from ..nodeids import name_of_test
 from ..report import progress_line, waiting_lines
 from ..runners import Waiting
 from .state import state_of
@@ -32,7 +33,7 @@ class Progress:
         if self._terminal is None or hasattr(item.config, "workerinput"):
             self._mode = "off"
         self._config = item.config
-        self._name, self._steps = name.rsplit("::", 1)[-1], steps
+        self._name, self._steps = name_of_test(name), steps
         self._started = self._shown = time.monotonic()
         self._first_step_s: float | None = None
         self._is_line_open = False
@@ -76,7 +77,7 @@ def tell_waiting(config: pytest.Config, name: str, waiting: Waiting) -> None:
         return
     with _uncaptured(config):
         terminal.ensure_newline()
-        for line in waiting_lines(name.rsplit("::", 1)[-1], waiting):
+        for line in waiting_lines(name_of_test(name), waiting):
             terminal.write_line(line)
 
 

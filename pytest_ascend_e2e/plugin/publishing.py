@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ..errors import E2EError
+from ..nodeids import name_of_test
 from ..report import Outcome, annotation, found_records, plan_markdown, summary_markdown
 from .state import State, relative
 
@@ -114,7 +115,7 @@ def annotation_lines(state: State, rootpath: Path, environ: Mapping[str, str]) -
     workspace = Path(environ.get("GITHUB_WORKSPACE", rootpath))
     for result in state.results.found.values():
         path = os.path.relpath(rootpath / result.path, workspace)
-        name = result.nodeid.rpartition("::")[2]
+        name = name_of_test(result.nodeid)
         if result.outcome.is_red:
             yield annotation("error", result.message, path=path, line=result.line, title=f"{name}: {result.outcome.value}")
         if "retried" in result.properties:

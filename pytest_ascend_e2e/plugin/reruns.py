@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from ..errors import SettingsError
+from ..nodeids import name_of_test
 from ..report import Outcome, ReportedCase, differences, matches, reported_cases
 from .guard import SHOWN, Guard
 from .options import Setting
@@ -199,7 +200,7 @@ def _is_taken(case: ReportedCase, which: str) -> bool:
         return True
     if which == FAILED:
         return case.outcome.is_red
-    name = which.rpartition("::")[2]
+    name = name_of_test(which)
     return case.name == name or any(fnmatchcase(own, name) for own in (case.name, case.name.partition("[")[0]))
 
 

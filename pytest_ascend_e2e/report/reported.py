@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
 from ..errors import ReportError
+from ..nodeids import split_nodeid
 from ..records import RunRecord
 from .failure import headline
 from .junit import COLLECTION, PREFIX, UNFINISHED, properties
@@ -64,10 +65,9 @@ class ReportedCase:
 
 def address_of(nodeid: str) -> tuple[str, ...]:
     """Return the address of a node id, part by part as pytest's JUnit file names it."""
-    plain, bracket, parameters = nodeid.partition("[")
-    path, *names = plain.split("::")
+    (path, *names), parameters = split_nodeid(nodeid)
     parts = [*re.sub(r"\.py$", "", path.replace("/", ".")).split("."), *names]
-    return (*parts[:-1], parts[-1] + bracket + parameters)
+    return (*parts[:-1], parts[-1] + parameters)
 
 
 def read_junit(data: bytes, *, origin: str) -> list[ReportedCase]:
@@ -143,7 +143,7 @@ def matches(wanted: Sequence[ReportedCase], nodeids: Iterable[str]) -> dict[str,
     modules: list[tuple[str, tuple[str, ...]]] = []
     for nodeid in nodeids:
         address = address_of(nodeid)
-        names = nodeid.partition("[")[0].count("::")
+        names = len(split_nodeid(nodeid)[0]) - 1
         by_name.setdefault(address[-1], []).append((nodeid, address, names + 1))
         modules.append((nodeid, address[: len(address) - names]))
     found: dict[str, ReportedCase] = {}

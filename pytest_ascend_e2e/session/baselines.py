@@ -22,6 +22,7 @@ from typing import Any
 import yaml
 
 from ..errors import BaselineError
+from ..nodeids import name_of_test
 from ..verdict import Baseline, parse_baselines, to_mapping
 
 FILE_NAME = "baselines.yaml"
@@ -46,7 +47,7 @@ def read_baselines(path: Path, case: str, runner: str) -> dict[str, Baseline]:
     if not path.is_file():
         return {}
     cases = _cases(path)
-    name = short_name(case)
+    name = name_of_test(case)
     runners = cases.get(name, {})
     if not isinstance(runners, Mapping):
         raise BaselineError(f"{path}: cases.{name}: expected a mapping from runner to baseline, found {runners!r}")
@@ -62,7 +63,7 @@ def write_baselines(path: Path, case: str, runner: str, baselines: Mapping[str, 
         BaselineError: the file is there and cannot be used, or cannot be written.
     """
     cases: dict[str, Any] = dict(_cases(path)) if path.is_file() else {}
-    name = short_name(case)
+    name = name_of_test(case)
     cases[name] = {**cases.get(name, {}), runner: _compact({key: to_mapping(baseline) for key, baseline in baselines.items()})}
     text = yaml.safe_dump({"schema": SCHEMA, "cases": cases}, sort_keys=False, allow_unicode=True, width=132)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -71,11 +72,6 @@ def write_baselines(path: Path, case: str, runner: str, baselines: Mapping[str, 
         temporary.replace(path)
     except OSError as error:
         raise BaselineError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def short_name(case: str) -> str:
-    """Return the name of a case in the file: that of its test, without the file of the test."""
-    return case.rpartition("::")[2]
 
 
 def _compact(entries: Mapping[str, dict[str, object]]) -> dict[str, object]:

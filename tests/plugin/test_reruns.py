@@ -70,6 +70,21 @@ def test_all_or_named_cases_are_taken(host: Host, workers: tuple[str, ...]) -> N
     host.run(*take, "test_gr*").assert_outcomes(passed=1, deselected=0 if workers else 2)
 
 
+def test_a_case_is_named_by_its_id_whatever_its_parameters_hold(host: Host) -> None:
+    host.cases("""
+import pytest
+
+@pytest.mark.parametrize('text', ['a::b', 'c::b'])
+def test_of(text): assert False
+""")
+    host.run("--runner", "toy-2", "--junitxml=junit.xml")
+
+    result = host.run("--runner", "toy-2", "--e2e-from=junit.xml", "--e2e-take", "test_cases.py::test_of[a::b]")
+
+    result.assert_outcomes(failed=1, deselected=1)
+    result.stdout.fnmatch_lines(["test_cases.py::test_of[[]a::b]: failed there, failed here"])
+
+
 def test_a_case_is_found_from_another_directory(host: Host) -> None:
     xml = earlier(host)
     sub = host.pytester.mkdir("moved")

@@ -15,7 +15,7 @@ import pytest_ascend_e2e
 PACKAGE = Path(pytest_ascend_e2e.__file__).parent
 
 LEVELS = {
-    "errors": 0, "records": 0, "deadline": 0,
+    "errors": 0, "records": 0, "deadline": 0, "nodeids": 0,
     "recipe": 1, "metrics": 1, "diagnosis": 1,
     "verdict": 2, "runners": 2, "datasets": 2, "models": 2, "preflight": 2, "launch": 2, "history": 2,
     "session": 3, "authoring": 3,

@@ -12,7 +12,7 @@ import yaml
 from pytest_ascend_e2e.cli import baseline, main
 from pytest_ascend_e2e.errors import BaselineError
 from pytest_ascend_e2e.records import Check, Ending, Verdict
-from pytest_ascend_e2e.session import METRICS, published_cases, read_baselines, read_run
+from pytest_ascend_e2e.session import METRICS, published_cases, read_baselines, read_run, record_baseline, write_baselines
 from pytest_ascend_e2e.verdict import check_baseline
 from tests.fakes.logged_run import logged_run
 from tests.fakes.run_directories import PASSED, write_run
@@ -30,6 +30,16 @@ def run(*words: object) -> str:
 
 def ten(tmp_path: Path, **changed: object) -> list[Path]:
     return [write_run(tmp_path, number, **changed) for number in range(1, 11)]  # type: ignore[arg-type]  # any field
+
+
+def test_two_cases_whose_parameters_end_alike_have_a_baseline_each(tmp_path: Path) -> None:
+    file = tmp_path / "baselines.yaml"
+    held = record_baseline([read_run(path) for path in ten(tmp_path)])
+
+    write_baselines(file, f"{CASE}[a::b]", "a3-4", held)
+
+    assert read_baselines(file, f"{CASE}[a::b]", "a3-4").keys() == held.keys()
+    assert read_baselines(file, f"{CASE}[c::b]", "a3-4") == {}
 
 
 def test_ten_sound_runs_become_a_baseline_that_a_further_run_keeps(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ NOW = datetime(2026, 11, 30, 15, 4, 5, tzinfo=timezone.utc)
     [
         ("tests/e2e_npu/test_grpo.py::test_grpo_qwen3_8b", "test_grpo_qwen3_8b-20261130T150405-9f3a1c"),
         ("test_x.py::TestY::test_grpo[a3-16 / tp=2]", "test_grpo_a3_16_tp_2-20261130T150405-9f3a1c"),
+        ("test_x.py::test_grpo[a::b]", "test_grpo_a_b-20261130T150405-9f3a1c"),
         ("::///..", "run-20261130T150405-9f3a1c"),
         ("t.py::test_" + "x" * 300, "test_" + "x" * 43 + "-20261130T150405-9f3a1c"),
     ],

@@ -19,6 +19,7 @@ from typing import Any
 
 from ...errors import RecordError
 from ...metrics import Metrics, is_sparse
+from ...nodeids import name_of_test
 from ...records import RunRecord
 from ...session import Evidence, read_configuration, read_evidence
 from ..history import FIGURES
@@ -111,8 +112,8 @@ def _page(evidence: Evidence, anchor: str, known: Sequence[RunRecord], records: 
     ]
     history = sorted(same_case, key=lambda other: (other.started_at, other.run_id))
     green = last_green(record, history)
-    name = record.case.rpartition("::")[2]
-    is_alone = sum(other.case.rpartition("::")[2] == name for other in records) == 1
+    name = name_of_test(record.case)
+    is_alone = sum(name_of_test(other.case) == name for other in records) == 1
     return RunPage(
         anchor=anchor,
         title=name if is_alone else f"{name}, {record.run_id}",

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from xml.etree.ElementTree import Element
 
 from ...deadline import format_duration
+from ...nodeids import name_of_test
 from ...records import RunRecord
 from ..failure import headline
 from ..tables import number
@@ -107,7 +108,8 @@ def _select(name: str, values: Sequence[str]) -> Element:
 
 
 def _row(record: RunRecord, anchor: str) -> Element:
-    file, _, name = record.case.rpartition("::")
+    name = name_of_test(record.case)
+    file = record.case.removesuffix(name).removesuffix("::")
     case = node("span", node("a", name, href=f"#{anchor}"), node("span", f" {file}" if file else "", class_="quiet small"))
     is_green = verdict_of(record) == "passed"
     cause = f"repeated as {record.retried_as}; " if record.retried_as else ""
