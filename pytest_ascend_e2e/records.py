@@ -250,14 +250,14 @@ class RunRecord:
         """
         try:
             data = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RecordError(f"{origin}: not JSON ({error}); expected a record written by a run") from error
         found = data.pop("schema", None) if isinstance(data, dict) else None
         if found != SCHEMA:
             raise RecordError(f"{origin}: record of schema {found!r}; this version reads schema {SCHEMA}")
         try:
             return cls(**_typed(data))
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise RecordError(f"{origin}: not a whole record: {error}") from error
 
 
