@@ -126,7 +126,7 @@ def _interrupted_runs(session: pytest.Session, state: State) -> Iterator[Path]:
 def page_of(state: State) -> str:
     """Return the summary of the session as Markdown."""
     if state.is_plan:
-        return plan_markdown(state.guard.rows)
+        return plan_markdown(state.guard.rows, cases=state.results.cases(), problems=state.guard.problems)
     name = "every case on its own runner" if state.runner is None else state.runner.name
     return summary_markdown(state.results.cases(), title=f"End-to-end tests on {name}", problems=state.guard.problems)
 
