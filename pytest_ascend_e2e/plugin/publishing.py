@@ -18,6 +18,7 @@ from ..errors import E2EError
 from ..files import write_whole
 from ..nodeids import own_name
 from ..report import (
+    PREFIX,
     Outcome,
     annotation,
     append_page,
@@ -26,6 +27,7 @@ from ..report import (
     summary_markdown,
 )
 from .fixtures import RUNS_KEY
+from .guard import RERUN_PROPERTY, RETRIED_PROPERTY
 from .state import State, relative
 
 JUNIT = "junit.xml"
@@ -141,8 +143,10 @@ def annotation_lines(state: State, rootpath: Path, environ: Mapping[str, str]) -
         name = own_name(result.nodeid)
         if result.outcome.is_red and result.outcome is not Outcome.UNFINISHED:  # nothing is wrong with its line
             yield annotation("error", result.message, path=path, line=result.line, title=f"{name}: {result.outcome.value}")
-        if "retried" in result.properties:
-            yield annotation("warning", result.properties["retried"], path=path, line=result.line, title=f"{name}: repeated")
+        for repeated in (RETRIED_PROPERTY, RERUN_PROPERTY):
+            text = result.properties.get(repeated.removeprefix(PREFIX))
+            if text:
+                yield annotation("warning", text, path=path, line=result.line, title=f"{name}: repeated")
 
 
 def runs_lines(state: State, here: Path) -> Iterator[str]:

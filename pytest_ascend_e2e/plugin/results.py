@@ -57,7 +57,7 @@ class Results:
         result = replace(known, time_s=known.time_s + report.duration, properties=own)
         outcome = _outcome(report)
         if outcome is not Outcome.PASSED and not known.outcome.is_red:
-            result = replace(result, outcome=outcome, message=_message(report), line=_line(report, own) or result.line)
+            result = replace(result, outcome=outcome, message=message_of(report), line=_line(report, own) or result.line)
         self.found[report.nodeid] = result
 
     def saw_collected(self, report: pytest.CollectReport) -> None:
@@ -66,7 +66,7 @@ class Results:
             self.found[report.nodeid] = Result(
                 nodeid=report.nodeid,
                 outcome=Outcome.ERROR,
-                message=f"cannot be collected: {_message(report)}",
+                message=f"cannot be collected: {message_of(report)}",
                 path=parts_of(report.nodeid)[0],
                 line=getattr(getattr(report.longrepr, "reprcrash", None), "lineno", 0) or 1,
                 time_s=0.0,
@@ -97,7 +97,7 @@ def _outcome(report: pytest.TestReport) -> Outcome:
     return Outcome.PASSED
 
 
-def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
+def message_of(report: pytest.TestReport | pytest.CollectReport) -> str:
     """Return the one line that says why a test failed or was skipped, or a file was not collected."""
     if report.skipped and hasattr(report, "wasxfail"):
         return _xfail_reason(report)
