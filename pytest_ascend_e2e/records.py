@@ -236,10 +236,14 @@ class RunRecord:
         """Return the same record with these checks."""
         return dataclasses.replace(self, checks=tuple(checks))
 
-    def to_json(self) -> str:
-        """Return the record as JSON with `"schema": 1`; numbers that are not finite are written as text."""
+    def to_json(self, *, indent: int | None = 1) -> str:
+        """Return the record as JSON with `"schema": 1`, in one line without `indent`.
+
+        Numbers that are not finite are written as text, and what UTF-8 cannot hold as JSON's own escape.
+        """
         data = {"schema": SCHEMA, **_plain(dataclasses.asdict(self))}
-        return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
+        return text.encode("utf-8", "backslashreplace").decode() + "\n"
 
     @classmethod
     def from_json(cls, text: str, *, origin: str) -> RunRecord:
@@ -250,14 +254,14 @@ class RunRecord:
         """
         try:
             data = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RecordError(f"{origin}: not JSON ({error}); expected a record written by a run") from error
         found = data.pop("schema", None) if isinstance(data, dict) else None
         if found != SCHEMA:
             raise RecordError(f"{origin}: record of schema {found!r}; this version reads schema {SCHEMA}")
         try:
             return cls(**_typed(data))
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise RecordError(f"{origin}: not a whole record: {error}") from error
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -33,6 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     parser = build_parser([words[0]] if words and words[0] in COMMANDS else COMMANDS)
     args = parser.parse_args(words)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A path or a text of a run may be no Unicode, and a terminal need not have every letter.
+            stream.reconfigure(errors="backslashreplace")
     try:
         status: int = _module(args.command).run(args, sys.stdout, sys.stderr)
         sys.stdout.flush()

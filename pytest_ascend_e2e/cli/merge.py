@@ -46,21 +46,20 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
         raise ReportError(f"{error}; without the list of cases nobody knows what is missing") from error
     if not args.directory.is_dir():
         raise ReportError(f"{args.directory}: no directory; expected one that holds what the jobs reported")
-    # What an earlier merge left there is no report of a job.
-    own = args.output.resolve()
-    files = [(str(path), path.read_bytes()) for path in junit_files(args.directory) if own not in path.resolve().parents]
+    files, unread = junit_files(args.directory)
     merged = merge_junit(files, expected)
-    records, unread = found_records(args.directory)
-    problems = [*merged.problems, *unread]
-    page = summary_markdown(merged.cases, title=f"{len(expected)} cases, {len(files)} reports", problems=problems)
-    write_whole(args.output / "junit.xml", merged.junit.decode(), ReportError)
+    target = args.output / "junit.xml"
+    if any(target.resolve() == Path(name).resolve() for name in merged.reports):
+        raise ReportError(f"--output: {target} is what a job reported, and would be overwritten: choose another directory")
+    records, bad = found_records(args.directory)
+    problems = [*unread, *merged.problems, *bad]
+    page = summary_markdown(merged.cases, title=f"{len(expected)} cases, {len(merged.reports)} reports", problems=problems)
+    write_whole(target, merged.junit.decode(), ReportError)
     write_whole(args.output / "summary.md", page, ReportError)
     append_page(page, os.environ)
     write_html(records, args.output / "report.html")
     counts = Counter(case.outcome.value for case in merged.cases)
-    stdout.write(
-        f"{args.output / 'junit.xml'}: {', '.join(f'{count} {outcome}' for outcome, count in counts.items()) or 'no case'}\n"
-    )
+    stdout.write(f"{target}: {', '.join(f'{count} {outcome}' for outcome, count in counts.items()) or 'no case'}\n")
     stderr.writelines(f"{problem}\n" for problem in problems)
     stderr.writelines(f"{case}: {case.outcome.value}: {case.message}\n" for case in merged.cases if case.outcome.is_red)
-    return 1 if merged.is_red or unread else 0
+    return 1 if merged.is_red or problems else 0

@@ -13,7 +13,7 @@ import pytest
 
 from ..errors import E2EError
 from . import collection, guard, junit, scheduling, signals
-from .concluding import conclude, tell_beside
+from .concluding import begin, conclude, tell_beside
 from .exporting import export
 from .fixtures import RUNS_KEY, geometry3k, gsm8k, layout, model_path, npus, run, train
 from .fixtures import _bench as _bench
@@ -136,7 +136,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Keep a case in quarantine off; in plan mode, judge the case here and set nothing up."""
+    """Begin an attempt; keep a case in quarantine off; in plan mode, judge the case here and set nothing up."""
+    begin(item)
     collection.keep_off(item, state_of(item.config), today())
     collection.plan_at_setup(item, state_of(item.config))
 

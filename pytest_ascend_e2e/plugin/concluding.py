@@ -10,10 +10,10 @@ from ..errors import E2EError, HistoryError
 from ..history import History
 from ..recipe import Recipe
 from ..records import BODY, INTERRUPTED, Ending, RunRecord
-from ..report import beside_text, failure_text, properties, retried_line
+from ..report import beside_text, failure_text, headline, properties, retried_line
 from ..session import Run, confirmation, telling_lines, with_another_seed
 from .fixtures import RUNS_KEY, TRAINER_KEY
-from .guard import RETRIED_PROPERTY
+from .guard import RERUN_PROPERTY, RETRIED_PROPERTY
 from .outcomes import CaseFailed, add_section
 from .publishing import RUN_DIR
 from .results import LINE_PROPERTY
@@ -21,6 +21,23 @@ from .state import state_of
 
 # What stands below the failure of a test whose body, or a fixture of it, failed by itself.
 BESIDE_KEY = pytest.StashKey[str]()
+# What the reports of a test told before its body began.
+_GIVEN_KEY = pytest.StashKey[tuple[tuple[str, object], ...]]()
+
+
+def begin(item: pytest.Item) -> None:
+    """Note what is told of a test before it trains; where another plugin runs it again, this attempt alone is judged.
+
+    The runs of an earlier one keep their records, and are told with their directories.
+    """
+    runs = item.stash.get(RUNS_KEY, [])
+    given = list(item.stash[_GIVEN_KEY] if runs else item.user_properties)
+    for number, run in enumerate(runs, 1 + sum(name == RERUN_PROPERTY for name, _ in given)):
+        given.append((RERUN_PROPERTY, f"{headline(run.record)}; {run.directory}"))
+        given.append((f"{RERUN_PROPERTY}{number}_{RUN_DIR}", str(run.directory)))
+    item.user_properties[:] = given
+    item.stash[_GIVEN_KEY] = tuple(given)
+    item.stash[RUNS_KEY] = []
 
 
 def conclude(item: pytest.Item, error: BaseException | None) -> None:

@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ..report import PlanRow, device_hours
+from .results import message_of
 
 if TYPE_CHECKING:
     from .state import State  # which holds a Guard
 
 SHOWN = 5
 
-# What travels with a report: that its test is a case, why it is off, each repeated attempt, in plan mode the plan.
+# What travels with a report: that its test is a case, why it is off, each repeated attempt, and each that another plugin repeated,
+# in plan mode the plan.
 CASE_PROPERTY = "e2e_tier"
 QUARANTINE_PROPERTY = "e2e_quarantine"
 RETRIED_PROPERTY = "e2e_retried"
+RERUN_PROPERTY = "e2e_rerun"
 PLAN_PROPERTY = "e2e_plan"
 PLAN_ROW_PROPERTY = "e2e_plan_row"
 
@@ -54,7 +57,7 @@ class Guard:
             self.planned += [str(value) for name, value in report.user_properties if name == PLAN_PROPERTY]
             self.rows += [PlanRow.from_text(str(value)) for name, value in report.user_properties if name == PLAN_ROW_PROPERTY]
         if str(report.outcome) == "rerun":  # what pytest-rerunfailures makes of a failure that it repeats
-            self.rerun.append(f"{report.nodeid}: {next(iter(report.longreprtext.strip().splitlines()[-1:]), '')}")
+            self.rerun.append(f"{report.nodeid}: {message_of(report)}")
         if any(name == CASE_PROPERTY for name, _ in report.user_properties):
             self.cases.add(report.nodeid)
             if report.failed:

@@ -18,6 +18,7 @@ from ..errors import E2EError
 from ..files import write_whole
 from ..nodeids import own_name
 from ..report import (
+    PREFIX,
     Outcome,
     annotation,
     append_page,
@@ -26,6 +27,7 @@ from ..report import (
     summary_markdown,
 )
 from .fixtures import RUNS_KEY
+from .guard import RERUN_PROPERTY, RETRIED_PROPERTY
 from .state import State, relative
 
 JUNIT = "junit.xml"
@@ -135,10 +137,7 @@ def _interrupted_runs(session: pytest.Session, state: State) -> Iterator[Path]:
 def page_of(state: State) -> str:
     """Return the summary of the session as Markdown."""
     if state.is_plan:
-        planned = {row.case for row in state.guard.rows}
-        others = [case for case in state.results.found.values() if case.outcome.is_red and case.nodeid not in planned]
-        problems = [*state.guard.problems, *(f"{case.nodeid}: {case.message}" for case in others)]
-        return plan_markdown(state.guard.rows, problems=problems)
+        return plan_markdown(state.guard.rows, cases=state.results.cases(), problems=state.guard.problems)
     name = "every case on its own runner" if state.runner is None else state.runner.name
     return summary_markdown(state.results.cases(), title=f"End-to-end tests on {name}", problems=state.guard.problems)
 
@@ -153,8 +152,10 @@ def annotation_lines(state: State, rootpath: Path, environ: Mapping[str, str]) -
         name = own_name(result.nodeid)
         if result.outcome.is_red and result.outcome is not Outcome.UNFINISHED:  # nothing is wrong with its line
             yield annotation("error", result.message, path=path, line=result.line, title=f"{name}: {result.outcome.value}")
-        if "retried" in result.properties:
-            yield annotation("warning", result.properties["retried"], path=path, line=result.line, title=f"{name}: repeated")
+        for repeated in (RETRIED_PROPERTY, RERUN_PROPERTY):
+            text = result.properties.get(repeated.removeprefix(PREFIX))
+            if text:
+                yield annotation("warning", text, path=path, line=result.line, title=f"{name}: repeated")
 
 
 def runs_lines(state: State, here: Path) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ..nodeids import parts_of
-from ..report import PREFIX, Outcome, ReportedCase, address_of, own_properties
+from ..report import PREFIX, Outcome, ReportedCase, address_of, expected_failure, own_properties
 
 LINE_PROPERTY = "e2e_line"
 
@@ -57,7 +57,7 @@ class Results:
         result = replace(known, time_s=known.time_s + report.duration, properties=own)
         outcome = _outcome(report)
         if outcome is not Outcome.PASSED and not known.outcome.is_red:
-            result = replace(result, outcome=outcome, message=_message(report), line=_line(report, own) or result.line)
+            result = replace(result, outcome=outcome, message=message_of(report), line=_line(report, own) or result.line)
         self.found[report.nodeid] = result
 
     def saw_collected(self, report: pytest.CollectReport) -> None:
@@ -66,7 +66,7 @@ class Results:
             self.found[report.nodeid] = Result(
                 nodeid=report.nodeid,
                 outcome=Outcome.ERROR,
-                message=f"cannot be collected: {_message(report)}",
+                message=f"cannot be collected: {message_of(report)}",
                 path=parts_of(report.nodeid)[0],
                 line=getattr(getattr(report.longrepr, "reprcrash", None), "lineno", 0) or 1,
                 time_s=0.0,
@@ -93,14 +93,14 @@ def _outcome(report: pytest.TestReport) -> Outcome:
     if report.failed:
         return Outcome.FAILED if report.when == "call" else Outcome.ERROR
     if report.skipped:
-        return Outcome.XFAILED if hasattr(report, "wasxfail") else Outcome.SKIPPED
+        return expected_failure(_xfail_reason(report)) if hasattr(report, "wasxfail") else Outcome.SKIPPED
     return Outcome.PASSED
 
 
-def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
+def message_of(report: pytest.TestReport | pytest.CollectReport) -> str:
     """Return the one line that says why a test failed or was skipped, or a file was not collected."""
     if report.skipped and hasattr(report, "wasxfail"):
-        return str(report.wasxfail)
+        return _xfail_reason(report)
     told: Any = report.longrepr
     if isinstance(told, tuple):
         return str(told[2]).removeprefix("Skipped: ")
@@ -109,6 +109,11 @@ def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
     # An error of an import has only its text, in which pytest marks the lines of the exception.
     marked = [line.removeprefix("E").strip() for line in lines if line.startswith("E  ")]
     return next(iter([*marked[-1:], *lines]), "")
+
+
+def _xfail_reason(report: Any) -> str:
+    """Return why a test is expected to fail, as pytest's JUnit file has it."""
+    return str(report.wasxfail).removeprefix("reason: ")
 
 
 def _line(report: pytest.TestReport, properties: Mapping[str, str]) -> int | None:

@@ -6,7 +6,6 @@ Must not know: what the cases are read for.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import RecordError, ReportError
@@ -27,10 +26,11 @@ def reported_cases(path: Path) -> list[ReportedCase]:
     """
     if path.is_file():
         return latest(read_junit(_bytes(path), origin=str(path)))
-    files = junit_files(path)
-    if files:
-        return latest(case for file in files for case in read_junit(_bytes(file), origin=str(file)))
-    records, problems = found_records(path)
+    files, problems = junit_files(path)
+    if files and not problems:
+        return latest(case for name, data in files for case in read_junit(data, origin=name))
+    records, unread = found_records(path)
+    problems += unread
     if problems:
         raise ReportError(*problems)
     if not records:
@@ -38,12 +38,25 @@ def reported_cases(path: Path) -> list[ReportedCase]:
     return latest(from_record(record) for record in records if not record.retried_as)
 
 
-def junit_files(directory: Path) -> list[Path]:
-    """Return the JUnit files below a directory; XML of another kind, such as a report of coverage, is passed over."""
-    return [path for path in sorted(directory.rglob("*.xml")) if path.is_file() and _is_junit(path)]
+def junit_files(directory: Path) -> tuple[list[tuple[str, bytes]], list[str]]:
+    """Return the names and contents of the JUnit files below a directory, and what keeps others from being read.
+
+    XML of another kind, such as a report of coverage, is passed over.
+    """
+    files: list[tuple[str, bytes]] = []
+    problems: list[str] = []
+    for path in sorted(found for found in directory.rglob("*.xml") if not found.is_dir()):
+        try:
+            data = _bytes(path)
+        except ReportError as error:
+            problems += error.problems
+        else:
+            if _is_junit(path.name, data):
+                files.append((str(path), data))
+    return files, problems
 
 
-def found_records(directory: Path) -> tuple[Sequence[RunRecord], Sequence[str]]:
+def found_records(directory: Path) -> tuple[list[RunRecord], list[str]]:
     """Return the records of the runs below a directory, in the order in which they started, and what keeps others from being read.
 
     `run_dir` is where each lies now.
@@ -60,9 +73,9 @@ def found_records(directory: Path) -> tuple[Sequence[RunRecord], Sequence[str]]:
     return sorted(records, key=lambda record: record.started_at), problems
 
 
-def _is_junit(path: Path) -> bool:
-    """Tell whether a file is a JUnit file by its content, or was to be one by its name: it may have been cut off."""
-    return path.name == _JUNIT or b"<testsuite" in _bytes(path)
+def _is_junit(name: str, data: bytes) -> bool:
+    """Tell whether a file is a JUnit file by its content, or was cut off and may be one: by its name, or being empty."""
+    return name == _JUNIT or b"<testsuite" in data or not data.strip()
 
 
 def _bytes(path: Path) -> bytes:

@@ -6,11 +6,12 @@ Must not know: where it is shown.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..deadline import format_duration
+from ..nodeids import own_name
 from .plan import PlanRow, device_hours
-from .reported import Outcome, ReportedCase
+from .reported import Outcome, ReportedCase, address_of
 
 # The page of a job takes a megabyte; of more than these, the JUnit file and the reports tell.
 _MOST_TOLD = 50
@@ -40,24 +41,35 @@ def summary_markdown(cases: Sequence[ReportedCase], *, title: str, problems: Seq
     """Return the page: counts, a table of the cases that trained or are red, and each red one's reason and repeat command."""
     counts = Counter(case.outcome for case in cases)
     told = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in reversed(Outcome) if counts[outcome]) or "no test"
-    lines = [f"## {_plain(title)}", "", told, ""]
-    lines += _problems(problems)
+    lines = [f"## {_plain(title)}", "", told, "", *_problems(problems)]
     # What was skipped because it belongs to another runner says nothing here.
     shown = [case for case in cases if "run_dir" in case.properties or case.outcome.is_red]
     if shown:
         lines += [*_table(("case", "result", *(name for name, _, _ in _FIGURES), "time"), [_row(case) for case in shown]), ""]
-    red = [case for case in shown if case.outcome.is_red]
-    lines += [line for case in red[:_MOST_TOLD] for line in _reason(case)]
-    if len(red) > _MOST_TOLD:
-        lines.append(f"and {len(red) - _MOST_TOLD} more; the JUnit file has all")
+    lines += _reasons([_reason(case) for case in shown if case.outcome.is_red])
     return "\n".join(lines).rstrip() + "\n"
 
 
-def plan_markdown(rows: Sequence[PlanRow], *, problems: Sequence[str] = ()) -> str:
-    """Return the page of a plan: which cases can work where, what they are expected to cost, and what else makes it red."""
+def plan_markdown(rows: Sequence[PlanRow], *, cases: Sequence[ReportedCase] = (), problems: Sequence[str] = ()) -> str:
+    """Return the page of a plan: which cases can work where, what they are expected to cost, and why it is red.
+
+    Of `cases`, those that are red for another reason than their plan are told too.
+    """
+    broken = [row for row in rows if row.problems]
+    told = {address_of(row.case) for row in broken}
+    others = [case for case in cases if case.outcome.is_red and case.address not in told]
+    lines = ["## Plan", "", *_problems(problems)]
+    if rows:
+        lines += [*_plan_table(rows), ""]
+    lines += [f"estimated device-hours: {device_hours(rows):.4g}; no device was taken", ""]
+    lines += _reasons([*map(_cannot_work, broken), *map(_reason, others)])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _plan_table(rows: Sequence[PlanRow]) -> list[str]:
     cells = [
         (
-            f"`{row.case}`",
+            f"`{_cell(row.case)}`",
             row.runner,
             str(row.devices),
             f"{row.hours:.2g}" if row.hours else "-",
@@ -66,22 +78,25 @@ def plan_markdown(rows: Sequence[PlanRow], *, problems: Sequence[str] = ()) -> s
         )
         for row in rows
     ]
-    head = ("case", "runner", "devices", "hours", "layout", "verdict")
-    return "\n".join(
-        [
-            "## Plan",
-            "",
-            *_problems(problems),
-            *_table(head, cells),
-            "",
-            f"estimated device-hours: {device_hours(rows):.4g}; no device was taken",
-            "",
-        ]
-    )
+    return _table(("case", "runner", "devices", "hours", "layout", "verdict"), cells)
 
 
 def _problems(problems: Sequence[str]) -> list[str]:
     return [*(f"- ⛔ {_plain(problem)}" for problem in problems), ""] if problems else []
+
+
+def _reasons(reasons: Sequence[Iterable[str]]) -> Iterator[str]:
+    for reason in reasons[:_MOST_TOLD]:
+        yield from reason
+    if len(reasons) > _MOST_TOLD:
+        yield f"and {len(reasons) - _MOST_TOLD} more; the JUnit file has all"
+
+
+def _cannot_work(row: PlanRow) -> Iterator[str]:
+    yield f"**`{own_name(row.case)}`** on {_plain(row.runner)} cannot work:"
+    yield ""
+    yield from (f"- {_plain(problem)}" for problem in row.problems)
+    yield ""
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -14,14 +14,20 @@ from ..errors import ReportError
 from ..session import SuiteCase
 from .reported import Outcome, ReportedCase, address_of, cases_with_nodes, junit_root, latest, matches
 
+# The name of the root of a merged file, by which it is told from the report of a job.
+_MERGED = "ascend-e2e"
 _NOT_REPORTED = "not reported"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Merged:
-    """The merged file, its cases, each once, and what is wrong beyond the cases that are red themselves."""
+    """The merged file, its cases, each once, and what is wrong beyond the cases that are red themselves.
+
+    `reports` names the files that were merged.
+    """
 
     junit: bytes
+    reports: tuple[str, ...]
     cases: tuple[ReportedCase, ...]
     problems: tuple[str, ...]
 
@@ -36,16 +42,17 @@ def merge_junit(files: Sequence[tuple[str, bytes]], expected: Sequence[SuiteCase
 
     A case of `expected` that is not off must be in one of them, with a result other than skipped; else it is an error of its own
     in the merged file. A case that two jobs ran is a problem as well, since one of the results would be hidden; so is a file that
-    cannot be read, whose cases nobody knows, and a workflow that had nothing to run.
+    cannot be read, whose cases nobody knows, and a workflow that had nothing to run. What an earlier merge wrote is passed over.
     """
     roots, unread = _roots(files)
     found = [pair for name, root in roots for pair in cases_with_nodes(root, origin=name)]
     reported = latest(case for case, _ in found)
     missing, skipped = _missing(expected, reported)
     chosen = [case for case in reported if case not in skipped]
-    kept = {id(case) for case in chosen}
-    left_out = [node for case, node in found if id(case) not in kept]
-    merged = ET.Element("testsuites", name="ascend-e2e")
+    # Of a test that failed and whose teardown failed too, pytest's file has both, and so has the merged one.
+    kept = {(case.origin, case.address) for case in chosen}
+    left_out = [node for case, node in found if (case.origin, case.address) not in kept]
+    merged = ET.Element("testsuites", name=_MERGED)
     merged.extend(suite for _, root in roots for suite in _suites(root, left_out))
     if missing:
         merged.append(_suite_of(missing))
@@ -57,18 +64,21 @@ def merge_junit(files: Sequence[tuple[str, bytes]], expected: Sequence[SuiteCase
     ]
     problems += [f"{case}: {case.message}" for case in missing]
     junit = ET.tostring(merged, encoding="utf-8", xml_declaration=True)
-    return Merged(junit=junit, cases=(*chosen, *missing), problems=tuple(problems))
+    return Merged(junit=junit, reports=tuple(name for name, _ in roots), cases=(*chosen, *missing), problems=tuple(problems))
 
 
 def _roots(files: Sequence[tuple[str, bytes]]) -> tuple[list[tuple[str, ET.Element]], list[str]]:
-    """Return the files that are JUnit files, each with its name, and what is wrong with the others."""
+    """Return the JUnit files of jobs, each with its name, and what is wrong with others."""
     roots: list[tuple[str, ET.Element]] = []
     problems: list[str] = []
     for name, data in files:
         try:
-            roots.append((name, junit_root(data, origin=name)))
+            root = junit_root(data, origin=name)
         except ReportError as error:
             problems += error.problems
+        else:
+            if root.get("name") != _MERGED:
+                roots.append((name, root))
     return roots, problems
 
 

@@ -17,8 +17,9 @@ from ..records import RunRecord
 from .failure import headline
 from .junit import COLLECTION, PREFIX, UNFINISHED, properties
 
-# How pytest marks a test that failed as it was expected to.
+# How pytest marks a test that failed as it was expected to, and the reason of one that it did not even run for that.
 _XFAIL = "pytest.xfail"
+_NOT_RUN = "[NOTRUN]"
 
 
 class Outcome(enum.Enum):
@@ -224,10 +225,15 @@ def _outcome(node: ET.Element) -> tuple[Outcome, str]:
 
 def _kind(result: ET.Element, message: str) -> Outcome:
     if result.tag == "skipped":
-        return Outcome.XFAILED if result.get("type") == _XFAIL else Outcome.SKIPPED
+        return expected_failure(message) if result.get("type") == _XFAIL else Outcome.SKIPPED
     if result.tag == "error":
         return Outcome.UNFINISHED if message == UNFINISHED else Outcome.ERROR
     return Outcome.FAILED
+
+
+def expected_failure(reason: str) -> Outcome:
+    """Return the outcome of a test that pytest reports as one that failed as expected, from the reason that it gives."""
+    return Outcome.SKIPPED if reason.startswith(_NOT_RUN) else Outcome.XFAILED
 
 
 def _seconds(text: str) -> float:

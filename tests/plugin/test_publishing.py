@@ -144,7 +144,7 @@ def test_what_else_makes_a_plan_red_is_on_its_page(host: Host, monkeypatch: pyte
     host.run("--runner", "toy-2", "--e2e-plan", "-k", "green", "--continue-on-collection-errors", "--e2e-budget", "0.001")
 
     told = page.read_text()
-    assert "- ⛔ test\\_broken.py: cannot be collected: ModuleNotFoundError: " in told
+    assert "`test_broken`**: cannot be collected: ModuleNotFoundError: " in told
     assert "| `test_cases.py::test_green` |" in told
 
 
@@ -162,6 +162,37 @@ def test_a_disk_that_is_full_in_between_ends_no_session(host: Host, monkeypatch:
 
     result.assert_outcomes(passed=1, failed=1, deselected=2)
     result.stdout.fnmatch_lines(["ascend-e2e: the report is not whole: */test_green-*: cannot be kept: No space left on device"])
+
+
+@PLAIN_AND_XDIST
+def test_the_page_of_a_plan_tells_why_it_is_red(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases(
+        CASES + "@npu_nightly(runner='toy-2', recipe=recipe(steps=2, rollout=Vllm(tp=3, n=4)))\ndef test_wrong(run): pass\n\n"
+        "@npu_nightly(runner='toy-2', estimate='2h', recipe=recipe(steps=2))\ndef test_long(run): pass\n"
+    )
+
+    result = host.run("--runner", "toy-2", "--e2e-plan", "--e2e-report=report", "-k", "wrong or long", *workers)
+    dear = host.run("--runner", "toy-2", "--e2e-plan", "--e2e-report=dear", "--e2e-budget=1", "-k", "long", *workers)
+
+    assert result.ret == dear.ret == pytest.ExitCode.TESTS_FAILED
+    page = (host.pytester.path / "report" / "summary.md").read_text()
+    assert "❌ cannot work |" in page
+    assert re.search(r"^\*\*`test_wrong`\*\* on toy-2 cannot work:\n\n- .*3", page, re.MULTILINE)
+    assert page.count("test_wrong") == 2
+    assert (
+        "- ⛔ the cases are estimated at 4 device-hours, more than the budget of 1"
+        in (host.pytester.path / "dear" / "summary.md").read_text()
+    )
+
+
+def test_the_page_of_a_plan_of_nothing_says_so(host: Host) -> None:
+    host.pytester.makepyfile(test_broken="import nothing_of_this_name")
+
+    host.run("--runner", "toy-2", "--e2e-plan", "--e2e-report=report")
+
+    page = (host.pytester.path / "report" / "summary.md").read_text()
+    assert "| --- |" not in page
+    assert "**`test_broken`**: cannot be collected: ModuleNotFoundError" in page
 
 
 @PLAIN_AND_XDIST

@@ -71,6 +71,33 @@ def test_all_or_named_cases_are_taken(host: Host, workers: tuple[str, ...]) -> N
     host.run(*take, "test_gr*").assert_outcomes(passed=1, deselected=0 if workers else 2)
 
 
+@PLAIN_AND_XDIST
+def test_what_was_expected_to_fail_is_told_alike_there_and_here(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases("""
+import pytest
+
+@pytest.mark.xfail(reason='known')
+def test_known(): assert False
+
+def test_called(): pytest.xfail('found out')
+
+@pytest.mark.xfail(reason='hangs', run=False)
+def test_not_run(): assert False
+""")
+    host.run("--e2e-report=report")
+
+    result = host.run("--e2e-from=report", "--e2e-take=all", "--e2e-report=again", *workers)
+
+    result.stdout.fnmatch_lines(
+        [
+            "test_cases.py::test_called: xfailed there, xfailed here",
+            "test_cases.py::test_known: xfailed there, xfailed here",
+            "test_cases.py::test_not_run: skipped there, skipped here",
+        ]
+    )
+    assert "2 xfailed, 1 skipped" in (host.pytester.path / "again" / "summary.md").read_text()
+
+
 def test_a_case_is_found_from_another_directory(host: Host) -> None:
     xml = earlier(host)
     sub = host.pytester.mkdir("moved")

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from pytest_ascend_e2e.records import RunRecord
 from tests.plugin.conftest import PLAIN_AND_XDIST, Host
 
 
@@ -80,3 +81,63 @@ def test_a_number_of_retries_that_is_none_is_refused(host: Host) -> None:
 
     assert "--e2e-retries: '-1' cannot be used: expected a whole number from 0" in result.stderr.str()
     assert not Path(host.pytester.path / "runs").exists()
+
+
+AGAIN = """
+import pytest
+from _pytest.runner import runtestprotocol
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for is_last in (False, False, True):
+        item._initrequest()
+        for report in runtestprotocol(item, nextitem=nextitem, log=False):
+            is_repeated = report.failed and not is_last
+            report.outcome = 'rerun' if is_repeated else report.outcome
+            item.ihook.pytest_runtest_logreport(report=report)
+            if is_repeated:
+                break
+        else:
+            break
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+def pytest_report_teststatus(report):
+    if report.outcome == 'rerun': return 'rerun', 'R', 'RERUN'
+"""
+
+
+@PLAIN_AND_XDIST
+def test_of_a_case_that_another_plugin_repeats_the_last_attempt_decides_and_each_is_told(
+    host: Host, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    host.pytester.makeconftest(AGAIN)
+    host.cases("""
+import itertools
+
+attempt = itertools.count(1)
+
+@npu_nightly(runner='toy-2', recipe=recipe(steps=2))
+def test_flaky(run):
+    number = next(attempt)
+    run.check_rewards(minimum=99 if number == 1 else None, trend=None)
+    assert number != 2, f'attempt {number}'
+""")
+
+    result = host.run("--runner", "toy-2", "--e2e-report=report", *workers)
+
+    assert result.ret == pytest.ExitCode.OK
+    told = "repeated by another plugin after a failure of whatever kind: test_cases.py::test_flaky:"
+    result.stdout.fnmatch_lines([f"{told} *checks failed, first rewards.*", f"{told} AssertionError: attempt 2"])
+    first, second, third = (RunRecord.from_json(json.dumps(record), origin="record.json") for record in records(host))
+    assert [check.name for check in first.failed_checks] == ["rewards.level"]
+    assert [check.name for check in second.failed_checks] == ["test.body"]
+    assert third.is_passed
+    (warning,) = [line for line in result.stdout.lines if line.startswith("::warning ")]
+    assert "first rewards." in warning
+    assert "attempt 2" in warning
+    report = host.pytester.path / "report"
+    assert len(list(report.glob("runs/*/record.json"))) == 3
+    assert "| `test_flaky` | ✅ passed | toy-2 | 2 |" in (report / "summary.md").read_text()

@@ -69,6 +69,13 @@ def test_a_run_is_read_where_it_lies_now(tmp_path: Path) -> None:
     assert "Not shown here" not in text
 
 
+def test_what_a_terminal_cannot_show_is_written_as_an_escape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", green_run(tmp_path).run_dir, "-o", "r\udcff.html"]) == 0
+
+    assert capsys.readouterr().out == "r\\udcff.html: 1 run, 0 failed\n"
+    assert Path("r\udcff.html").is_file()
+
+
 def test_the_history_tells_the_last_green_run(tmp_path: Path) -> None:
     red = red_run(tmp_path)
     History(tmp_path / "h.sqlite").add([green_run(tmp_path / "earlier")])

@@ -9,6 +9,7 @@ import math
 import pytest
 
 from pytest_ascend_e2e.errors import RecordError
+from pytest_ascend_e2e.history import to_line
 from pytest_ascend_e2e.records import Check, HostUse, RunRecord, Verdict
 from tests.fakes.run_directories import SOUND
 
@@ -24,6 +25,14 @@ def test_a_record_comes_back_as_it_was() -> None:
 
     assert again == record
     assert (again.host.peak_memory_gb, again.host.peak_shm_gb, again.host.least_disk_free_gb) == (4.25, 0.5, 8.0)
+
+
+def test_a_text_that_is_no_unicode_comes_back_from_a_file_of_utf_8() -> None:
+    record = dataclasses.replace(SOUND, problems=("half of a pair \ud800, a raw byte \udcff, 字",))
+
+    for text in (record.to_json(), to_line(record)):
+        assert RunRecord.from_json(text.encode().decode(), origin="record.json") == record
+        assert "字" in text
 
 
 def test_the_band_of_a_baseline_comes_back_and_older_checks_have_none() -> None:

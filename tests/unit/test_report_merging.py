@@ -165,11 +165,17 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_merged(
     assert b'name="test_one"' in (tmp_path / "reports" / "merged" / "junit.xml").read_bytes()
 
 
+OF_ANOTHER_SHAPE = (
+    '{"schema": 1, "checks": [], "diagnosis": null, "ending": "exited", "device_ids": [], "problems": [], "host": []}'
+)
+
+
+@pytest.mark.parametrize("text", ["{", OF_ANOTHER_SHAPE, "[" * 100_000], ids=["cut-off", "of-another-shape", "nested"])
 def test_a_record_that_cannot_be_read_is_named_and_the_report_is_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     (tmp_path / "reports" / "job" / "runs" / "r").mkdir(parents=True)
-    (tmp_path / "reports" / "job" / "runs" / "r" / "record.json").write_text("{")
+    (tmp_path / "reports" / "job" / "runs" / "r" / "record.json").write_text(text)
 
     status = run_merge(tmp_path, "test_one", job=junit(GREEN.format("test_one")))
 
@@ -185,12 +191,51 @@ def test_merging_again_reads_nothing_of_the_merge_before(tmp_path: Path, capsys:
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("output", [".", "reports", "reports/job", "reports/merged", "elsewhere"])
+def test_wherever_a_merge_is_written_the_reports_of_jobs_are_read_and_kept(tmp_path: Path, output: str) -> None:
+    assert run_merge(tmp_path, "test_one", a=junit(GREEN.format("test_one"))) == 0
+    words = ["merge", str(tmp_path / "reports"), "--cases", str(tmp_path / "cases.json"), "--output", str(tmp_path / output)]
+
+    assert [main(words), main(words)] == [0, 0]
+
+
+def test_the_report_of_a_job_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = junit(GREEN.format("test_one"))
+    run_merge(tmp_path, "test_one", job=report)
+    words = ["merge", str(tmp_path / "reports"), "--cases", str(tmp_path / "cases.json")]
+
+    assert main([*words, "--output", str(tmp_path / "reports" / "job")]) == 2
+
+    assert "job/junit.xml is what a job reported, and would be overwritten: choose" in capsys.readouterr().err
+    assert (tmp_path / "reports" / "job" / "junit.xml").read_bytes() == report
+
+
+@pytest.mark.parametrize(("name", "data"), [("nightly.xml", b""), ("junit.xml", None)])
+def test_an_empty_file_and_one_that_cannot_be_opened_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, data: bytes | None
+) -> None:
+    bad = tmp_path / "reports" / "bad" / name
+    bad.parent.mkdir(parents=True)
+    if data is None:
+        bad.symlink_to("gone.xml")
+    else:
+        bad.write_bytes(data)
+
+    assert run_merge(tmp_path, "test_one", good=junit(GREEN.format("test_one"))) == 1
+
+    told = capsys.readouterr()
+    assert f"{bad}: " in told.err
+    assert "junit.xml: 1 passed" in told.out
+
+
 def test_a_failure_and_the_error_of_its_teardown_are_of_one_job(tmp_path: Path) -> None:
     teardown = '<testcase classname="tests.test_a" name="test_one" time="0.000"><error message="teardown">text</error></testcase>'
     found = merged(junit(RED.format("test_one"), teardown), names=("test_one",))
 
     assert found.problems == ()
-    assert read_back(found, tmp_path) == {"test_one": "Failure"}
+    assert [case.outcome for case in found.cases] == [Outcome.FAILED]
+    assert read_back(found, tmp_path)
+    assert found.junit.count(b'message="2 of 9 checks failed"') == found.junit.count(b'message="teardown"') == 1
 
 
 def test_a_test_that_failed_as_expected_reported(tmp_path: Path) -> None:

@@ -104,6 +104,14 @@ def test_a_test_that_failed_as_expected_did_run() -> None:
     assert not cases[0].outcome.is_red
 
 
+def test_a_test_that_is_expected_to_fail_and_is_not_run_did_not_run() -> None:
+    skipped = '<testcase classname="test_a" name="test_x"><skipped type="pytest.xfail" message="[NOTRUN] hangs"/></testcase>'
+
+    (found,) = read_junit(f'<testsuite name="t">{skipped}</testsuite>'.encode(), origin="junit.xml")
+
+    assert (found.outcome, found.message) == (Outcome.SKIPPED, "[NOTRUN] hangs")
+
+
 def test_of_a_failure_and_the_error_of_its_teardown_the_failure_counts() -> None:
     both = [replace(case("t.a"), message="call"), replace(case("t.a", Outcome.ERROR), message="teardown")]
 
