@@ -32,7 +32,7 @@ def test_second(train): pass
 CRONS = ("0 17 * * *", "*/15 0-6,18-23 1,15 JAN-MAR MON-FRI", "05 08 01 12 0", "30 2 * * sun", "59 23 31 12 6")
 NO_CRONS = (
     "", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 7", "*/0 * * * *", "5-1 * * * *",
-    "MON * * * *", "* * * * MONDAY", "1, * * * *", "- * * * *", "@daily",
+    "MON * * * *", "* * * * MONDAY", "1, * * * *", "- * * * *", "@daily", "0 17 * * 0MON", "*/\u0665 * * * *", "0\t17 * * *",
 )  # fmt: skip
 
 
@@ -226,6 +226,49 @@ def test_more_jobs_than_a_matrix_holds_are_told(
     assert main(["matrix", "--device-hours", "inf"]) == 0
 
 
+def test_commands_and_names_stand_in_the_workflow_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite(tmp_path, monkeypatch)
+    commands = ["  echo 'a: b' # c", 'echo "{x}" \\ @NAME@', "# nothing"]
+
+    words = [word for command in commands for word in ("--install", command)]
+    assert main(["workflow", "--output", "w.yml", "--name", "Nächte: '\N{CRESCENT MOON}' #1", *words]) == 0
+
+    workflow = yaml.safe_load(Path("w.yml").read_text())
+    (install,) = [step["run"] for step in workflow["jobs"]["train"]["steps"] if step.get("name") == "Install"]
+    assert install.splitlines() == [command.strip() for command in commands]
+    assert workflow["name"] == "Nächte: '\N{CRESCENT MOON}' #1"
+    linted = run_tool("actionlint", "w.yml")
+    assert linted.returncode == 0, linted.stdout
+
+
+def test_a_link_out_of_the_repository_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    suite(repository, monkeypatch)
+    (tmp_path / "runners.yaml").write_text("schema: 1\nrunners: {}\n")
+    Path("runners.yaml").symlink_to(tmp_path / "runners.yaml")
+
+    assert main(["workflow", "--runners-file", "runners.yaml"]) == 2
+
+    assert "'runners.yaml' is not in the checkout that the workflow makes" in capsys.readouterr().err
+
+
+def test_a_workflow_is_made_in_the_root_of_its_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    suite(below, monkeypatch)
+    (tmp_path / ".git").mkdir()
+
+    assert main(["workflow"]) == 2
+
+    assert f"{below} lies in the repository {tmp_path}: go there" in capsys.readouterr().err
+    assert not (below / ".github").exists()
+
+
 def test_a_workflow_that_somebody_changed_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,6 +287,10 @@ def test_a_workflow_that_somebody_changed_is_told(
         (("--install", "echo ${{ secrets.KEY }}"), "cannot stand in a workflow: expected one line"),
         (("--name", "two\nlines"), "cannot stand in a workflow: expected one line"),
         (("--name", "two\u2028lines"), "cannot stand in a workflow: expected one line"),
+        (("--name", "a line\n"), "cannot stand in a workflow: expected one line"),
+        (("--install", "echo \a"), "expected one line of printable characters"),
+        (("--python", ""), "--python: '' cannot be used: expected one such as '3.11'"),
+        (("--plan-runner", " "), "--plan-runner: ' ' cannot be used: expected one such as 'ubuntu-latest'"),
         (("--install", " "), "--install: ' ' is no command: expected one such as 'python -m pip install pytest-ascend-e2e'"),
         (("--plan-install", ""), "--plan-install: '' is no command"),
         (("/root/tests",), "'/root/tests' is not in the checkout that the workflow makes"),
