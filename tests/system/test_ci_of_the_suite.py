@@ -85,6 +85,24 @@ def test_one_case_is_chosen_by_name_and_an_unknown_one_is_told(
     assert "no case 'test_secon' in this tier; did you mean 'test_second'?" in capsys.readouterr().err
 
 
+def test_the_runners_and_the_time_limit_of_the_ini_file_are_those_of_the_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite(tmp_path, monkeypatch, CASE.replace("a3-16", "lab-8").replace(", estimate='1h'", ""))
+    (tmp_path / "pytest.ini").write_text("[pytest]\ne2e_runners_file = runners.yaml\ne2e_run_timeout = 5h\n")
+    (tmp_path / "runners.yaml").write_text(
+        "schema: 1\nrunners:\n  lab-8: "
+        "{devices: 8, chip: Ascend910B3, dies_per_card: 1, memory_gb: 64, ci_label: lab, images: {vllm: a}}\n"
+    )
+
+    assert main(["matrix"]) == 0
+    (job,) = json.loads(capsys.readouterr().out)["include"]
+    assert main(["matrix", "--timeout", "30m"]) == 0
+    (shorter,) = json.loads(capsys.readouterr().out)["include"]
+
+    assert (job["runs_on"], job["timeout_minutes"], shorter["timeout_minutes"]) == ("lab", 60 * (2 * 5 + 1), 2 * 30 + 60)
+
+
 def test_a_suite_that_cannot_be_collected_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
