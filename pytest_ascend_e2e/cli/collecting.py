@@ -59,7 +59,8 @@ def collect_tier(args: argparse.Namespace) -> Suite:
         CollectionError: pytest cannot collect.
         PreflightError: it finds no case.
     """
-    options = ["--collect-only", "--e2e-plan"]
+    # The jobs are given the ids in this directory, whichever the suite's ini file lies in.
+    options = ["--collect-only", "--e2e-plan", "--rootdir=."]
     options += [] if args.runners_file is None else [f"--e2e-runners-file={args.runners_file}"]
     suite = _collected(args.paths, TIERS[args.tier].value, options)
     if not suite.cases:

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     if not args.device_hours > 0:
         raise E2EError(f"--device-hours: {args.device_hours:g} cannot be used: expected a number above 0, such as 32")
     suite = collect_tier(args)
-    cases = _chosen(suite.cases, [text for text in args.only or () if text])
+    cases = _chosen(suite.cases, [text.strip() for text in args.only or () if text.strip()])
     settings = _settings(suite, args.timeout)
     catalogue = load_catalogue(settings.runners_file)
     jobs = plan_jobs(cases, catalogue, most_device_hours=args.device_hours, settings=settings, image=args.image or None)
@@ -92,19 +92,23 @@ def _settings(suite: Suite, timeout_s: float | None) -> Settings:
 def _chosen(cases: Sequence[SuiteCase], only: Sequence[str]) -> Sequence[SuiteCase]:
     if not only:
         return cases
-    unknown = [wish for wish in only if not any(_is_meant(case, wish) for case in cases)]
-    if unknown:
-        names = [_name(case) for case in cases]
-        raise E2EError(*(f"no case {wish!r} in this tier{_near(wish, names)}" for wish in unknown))
-    return [case for case in cases if any(_is_meant(case, wish) for wish in only)]
+    found = {wish: _meant(cases, wish) for wish in only}
+    if not all(found.values()):
+        names = [own_name(case.case) for case in cases]
+        raise E2EError(*(f"no case {wish!r} in this tier{_near(wish, names)}" for wish in only if not found[wish]))
+    meant = {case.case for chosen in found.values() for case in chosen}
+    return [case for case in cases if case.case in meant]
 
 
-def _is_meant(case: SuiteCase, wish: str) -> bool:
-    return wish in (case.case, _name(case)) or fnmatchcase(_name(case), wish)
+def _meant(cases: Sequence[SuiteCase], wish: str) -> Sequence[SuiteCase]:
+    """Return the cases of this name, with or without path and parameters; else those that it is a pattern of."""
+    named = [case for case in cases if wish in _names(case)]
+    return named or [case for case in cases if any(fnmatchcase(name, wish) for name in _names(case))]
 
 
-def _name(case: SuiteCase) -> str:
-    return own_name(case.case)
+def _names(case: SuiteCase) -> tuple[str, ...]:
+    wholes = (case.case, own_name(case.case))
+    return (*wholes, *(whole.partition("[")[0] for whole in wholes))
 
 
 def _near(wish: str, names: Sequence[str]) -> str:

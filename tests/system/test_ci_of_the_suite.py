@@ -103,6 +103,21 @@ def test_the_runners_and_the_time_limit_of_the_ini_file_are_those_of_the_jobs(
     assert (job["runs_on"], job["timeout_minutes"], shorter["timeout_minutes"]) == ("lab", 60 * (2 * 5 + 1), 2 * 30 + 60)
 
 
+def test_cases_are_named_from_here_wherever_their_ini_file_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "repository" / "e2e").mkdir(parents=True)
+    suite(tmp_path / "repository" / "e2e", monkeypatch)
+    assert main(["matrix", "--ids", "--only", "test_first"]) == 0
+    inside = capsys.readouterr().out
+    monkeypatch.chdir(tmp_path / "repository")
+
+    assert main(["matrix", "e2e", "--ids", "--only", "test_first"]) == 0
+
+    assert inside == "test_cases.py::test_first\n"
+    assert capsys.readouterr().out == "e2e/test_cases.py::test_first\n"
+
+
 def test_a_suite_that_cannot_be_collected_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,8 +186,8 @@ def test_a_workflow_that_is_run_again_replaces_what_it_left_and_does_not_wait_fo
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     uploads = [step["with"] for step in steps if step.get("uses", "").startswith("actions/upload-artifact")]
     assert [upload["overwrite"] for upload in uploads] == [True, True, True]
-    (pattern,) = [step["with"]["pattern"] for step in steps if step.get("uses", "").startswith("actions/download-artifact")]
-    assert "e2e-merged" not in pattern
+    downloads = [step["with"] for step in steps if step.get("uses", "").startswith("actions/download-artifact")]
+    assert [download.get("name") or download["pattern"] for download in downloads] == ["e2e-cases", "e2e-report-*"]
     assert "github.run_id" in workflow["concurrency"]["group"]
     assert not workflow["concurrency"]["cancel-in-progress"]
 
@@ -213,9 +228,22 @@ def test_a_case_whose_parameter_holds_colons_is_chosen_by_its_name(
 ) -> None:
     suite(tmp_path, monkeypatch, ODD)
 
-    for wish in ("test_odd[a::b]", "test_cases.py::test_odd[a::b]"):
+    for wish in ("test_odd[a::b]", "test_cases.py::test_odd[a::b]", " test_odd[a::b] ", "*a::b*"):
         assert main(["matrix", "--ids", "--only", wish]) == 0
         assert capsys.readouterr().out == "test_cases.py::test_odd[a::b]\n"
+
+
+def test_a_name_without_its_parameters_is_that_of_all_and_no_pattern_where_a_case_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite(tmp_path, monkeypatch, ODD.replace("['a::b'", "['ab', 'a::b'").replace("test_odd", "test_x") + "test_xa = test_x\n")
+
+    counts = {}
+    for wish in ("test_x", "test_cases.py::test_x", "test_cases.py::test_xa*", "test_x[ab]"):
+        assert main(["matrix", "--ids", "--only", wish]) == 0
+        counts[wish] = len(capsys.readouterr().out.splitlines())
+
+    assert counts == {"test_x": 8, "test_cases.py::test_x": 8, "test_cases.py::test_xa*": 8, "test_x[ab]": 1}
 
 
 @pytest.mark.parametrize("words", [("matrix", "--cases"), ("workflow", "--output")])
