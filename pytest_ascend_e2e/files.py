@@ -19,7 +19,7 @@ def write_whole(path: Path, text: str, error: Callable[[str], E2EError] = E2EErr
     Raises:
         E2EError: it cannot be written; of the kind that `error` makes.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"  # also of a path without a name, as . is
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from ..errors import CollectionError, PreflightError
 from ..report import Suite
-from ..session import SuiteCase, Tier
+from ..session import Tier
 
 TIERS: Mapping[str, Tier] = MappingProxyType({"nightly": Tier.NIGHTLY, "pull-request": Tier.PULL_REQUEST})
 _CASES = "npu_nightly or npu_e2e"
@@ -52,20 +52,21 @@ def collect_suite(args: argparse.Namespace, *options: str) -> Suite:
     return _collected(args.paths, marks, (*options, *more))
 
 
-def collect_tier(args: argparse.Namespace) -> tuple[SuiteCase, ...]:
-    """Return the cases of the selection of `add_tier`, at least one.
+def collect_tier(args: argparse.Namespace) -> Suite:
+    """Return what pytest collects of the selection of `add_tier`, at least one case.
 
     Raises:
         CollectionError: pytest cannot collect.
         PreflightError: it finds no case.
     """
-    options = ["--collect-only", "--e2e-plan"]
+    # The jobs are given the ids in this directory, whichever the suite's ini file lies in.
+    options = ["--collect-only", "--e2e-plan", "--rootdir=."]
     options += [] if args.runners_file is None else [f"--e2e-runners-file={args.runners_file}"]
-    cases = _collected(args.paths, TIERS[args.tier].value, options).cases
-    if not cases:
+    suite = _collected(args.paths, TIERS[args.tier].value, options)
+    if not suite.cases:
         where = " ".join(args.paths) or "the testpaths of this directory"
         raise PreflightError(f"no case of the tier {TIERS[args.tier].value} in {where}")
-    return cases
+    return suite
 
 
 def _collected(paths: Sequence[str], marks: str, options: Sequence[str]) -> Suite:

@@ -9,6 +9,7 @@ import argparse
 import difflib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TextIO
@@ -19,7 +20,7 @@ from ..files import write_whole
 from ..nodeids import own_name
 from ..report import Suite
 from ..runners import load_catalogue
-from ..session import SuiteCase, plan_jobs
+from ..session import Settings, SuiteCase, plan_jobs
 from .collecting import add_tier, collect_tier
 
 # As many as GitHub makes of one matrix.
@@ -49,9 +50,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--timeout",
         type=parse_duration,
-        default=3 * 3600.0,
         metavar="TIME",
-        help="time limit of a case that has none (default: 3h)",
+        help="time limit of a case whose marker has none (default: as its session has it)",
     )
     parser.add_argument(
         "--cases", type=Path, metavar="FILE", help="write the list of the cases too: what `ascend-e2e merge` expects"
@@ -63,11 +63,11 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     """Print the matrix; return 0."""
     if not args.device_hours > 0:
         raise E2EError(f"--device-hours: {args.device_hours:g} cannot be used: expected a number above 0, such as 32")
-    cases = _chosen(collect_tier(args), [text for text in args.only or () if text])
-    catalogue = load_catalogue(args.runners_file)
-    jobs = plan_jobs(
-        cases, catalogue, most_device_hours=args.device_hours, default_timeout_s=args.timeout, image=args.image or None
-    )
+    suite = collect_tier(args)
+    cases = _chosen(suite.cases, [text.strip() for text in args.only or () if text.strip()])
+    settings = _settings(suite, args.timeout)
+    catalogue = load_catalogue(settings.runners_file)
+    jobs = plan_jobs(cases, catalogue, most_device_hours=args.device_hours, settings=settings, image=args.image or None)
     if not jobs:
         raise E2EError(f"all {len(cases)} cases are off: nothing to run; the first: {cases[0].case}: {cases[0].off}")
     if len(jobs) > MOST_JOBS:
@@ -82,22 +82,33 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     return 0
 
 
+def _settings(suite: Suite, timeout_s: float | None) -> Settings:
+    settings = Settings.from_plain(suite.settings)
+    if timeout_s is None:
+        return settings
+    return replace(settings, run_timeout_s=timeout_s, origins={**settings.origins, "run-timeout": "--timeout"})
+
+
 def _chosen(cases: Sequence[SuiteCase], only: Sequence[str]) -> Sequence[SuiteCase]:
     if not only:
         return cases
-    unknown = [wish for wish in only if not any(_is_meant(case, wish) for case in cases)]
-    if unknown:
-        names = [_name(case) for case in cases]
-        raise E2EError(*(f"no case {wish!r} in this tier{_near(wish, names)}" for wish in unknown))
-    return [case for case in cases if any(_is_meant(case, wish) for wish in only)]
+    found = {wish: _meant(cases, wish) for wish in only}
+    if not all(found.values()):
+        names = [own_name(case.case) for case in cases]
+        raise E2EError(*(f"no case {wish!r} in this tier{_near(wish, names)}" for wish in only if not found[wish]))
+    meant = {case.case for chosen in found.values() for case in chosen}
+    return [case for case in cases if case.case in meant]
 
 
-def _is_meant(case: SuiteCase, wish: str) -> bool:
-    return wish in (case.case, _name(case)) or fnmatchcase(_name(case), wish)
+def _meant(cases: Sequence[SuiteCase], wish: str) -> Sequence[SuiteCase]:
+    """Return the cases of this name, with or without path and parameters; else those that it is a pattern of."""
+    named = [case for case in cases if wish in _names(case)]
+    return named or [case for case in cases if any(fnmatchcase(name, wish) for name in _names(case))]
 
 
-def _name(case: SuiteCase) -> str:
-    return own_name(case.case)
+def _names(case: SuiteCase) -> tuple[str, ...]:
+    wholes = (case.case, own_name(case.case))
+    return (*wholes, *(whole.partition("[")[0] for whole in wholes))
 
 
 def _near(wish: str, names: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT",
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 # Least and most of the fields that GitHub reads (minute, hour, day, month, weekday), and the names of their values.
 _CRON = ((0, 59, ()), (0, 23, ()), (1, 31, ()), (1, 12, _MONTHS), (0, 6, _DAYS))
-_CRON_PART = re.compile(r"(?:\*|(?P<first>\w+)(?:-(?P<last>\w+))?)(?:/(?P<step>\d+))?")
+_CRON_PART = re.compile(r"(?:\*|(?P<first>\w+)(?:-(?P<last>\w+))?)(?:/(?P<step>\d+))?", re.ASCII)
 _DIFFERENT = 1
 
 
@@ -82,10 +82,10 @@ def workflow_text(args: argparse.Namespace) -> str:
         selection += ["--runners-file", str(args.runners_file)]
     filled = {
         "COMMAND": _command(args),
-        "NAME": json.dumps(args.name or f"Ascend end-to-end, {args.tier}"),
-        "CRON": json.dumps(args.cron),
-        "PYTHON": json.dumps(args.python),
-        "PLAN_RUNNER": json.dumps(args.plan_runner),
+        "NAME": _quoted(args.name or f"Ascend end-to-end, {args.tier}"),
+        "CRON": _quoted(args.cron),
+        "PYTHON": _quoted(args.python),
+        "PLAN_RUNNER": _quoted(args.plan_runner),
         "PLAN_INSTALL": _lines(args.plan_install or _INSTALL),
         "INSTALL": _lines(args.install or _INSTALL),
         "SELECTION": shlex.join(selection),
@@ -112,8 +112,14 @@ def _command(args: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
+def _quoted(text: str) -> str:
+    # YAML has no pairs of surrogates, by which JSON escapes what is beyond 16 bits.
+    return json.dumps(text, ensure_ascii=False)
+
+
 def _lines(commands: Sequence[str]) -> str:
-    return "\n".join(f"          {command}" for command in commands)
+    # The first line's indentation is that of all of them to YAML.
+    return "\n".join(f"          {command.strip()}" for command in commands)
 
 
 def _refuse(args: argparse.Namespace) -> None:
@@ -122,9 +128,14 @@ def _refuse(args: argparse.Namespace) -> None:
         str(args.output), str(args.runners_file),
     ]  # fmt: skip
     problems = [
-        f"{text!r} cannot stand in a workflow: expected one line without ${{{{"
+        f"{text!r} cannot stand in a workflow: expected one line of printable characters without ${{{{"
         for text in texts
-        if len(text.splitlines()) > 1 or "${{" in text
+        if not text.isprintable() or "${{" in text
+    ]
+    problems += [
+        f"--{name}: {text!r} cannot be used: expected one such as {example!r}"
+        for name, text, example in (("python", args.python, "3.11"), ("plan-runner", args.plan_runner, "ubuntu-latest"))
+        if not text.strip()
     ]
     problems += [
         f"--{name}: {text!r} is no command: expected one such as {_INSTALL[0]!r}, or 'true' to install nothing"
@@ -135,8 +146,12 @@ def _refuse(args: argparse.Namespace) -> None:
     problems += [
         f"{text!r} is not in the checkout that the workflow makes: expected a path from the root of the repository"
         for text in (*args.paths, *([] if args.runners_file is None else [str(args.runners_file)]))
-        if Path(text).is_absolute() or ".." in Path(text).parts
+        if Path(text).is_absolute() or ".." in Path(text).parts or not Path(text).resolve().is_relative_to(Path.cwd())
     ]
+    here = Path.cwd()
+    root = next((place for place in (here, *here.parents) if (place / ".git").exists()), here)
+    if root != here:
+        problems.append(f"{here} lies in the repository {root}: go there, since the workflow takes paths from its root")
     if not _is_cron(args.cron):
         problems.append(f"--cron: {args.cron!r} cannot be used: expected five fields such as '0 17 * * *' or '30 2 * * MON-FRI'")
     if problems:
@@ -145,7 +160,7 @@ def _refuse(args: argparse.Namespace) -> None:
 
 def _is_cron(text: str) -> bool:
     """Tell whether GitHub takes a text as a time: five fields of numbers, names, ranges, lists and steps."""
-    fields = text.split()
+    fields = text.split(" ")
     return len(fields) == len(_CRON) and all(
         _is_cron_part(part, *limits) for field, limits in zip(fields, _CRON, strict=True) for part in field.split(",")
     )
@@ -155,7 +170,8 @@ def _is_cron_part(part: str, least: int, most: int, names: Sequence[str]) -> boo
     found = _CRON_PART.fullmatch(part)
     if found is None or (found["step"] is not None and not 0 < int(found["step"]) <= most):
         return False
-    values = {name: least + place for place, name in enumerate(names)} | {str(value): value for value in range(least, most + 1)}
-    ends = [values.get(end.upper().lstrip("0") or "0") for end in (found["first"], found["last"]) if end]
+    values = {name: least + place for place, name in enumerate(names)}
+    values |= {text: value for value in range(least, most + 1) for text in (str(value), f"{value:02}")}
+    ends = [values.get(end.upper()) for end in (found["first"], found["last"]) if end]
     known = [end for end in ends if end is not None]
     return len(known) == len(ends) and sorted(known) == known

@@ -45,7 +45,7 @@ class Suite:
             RecordError: the file cannot be read, or has another schema.
         """
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8")))
             schema = document.pop("schema")
             if schema != SCHEMA:
                 raise RecordError(f"{path}: a suite of schema {schema!r}; this version reads schema {SCHEMA}")

@@ -11,6 +11,7 @@ from ..deadline import format_duration
 from ..launch import Limits
 from .case import Case
 from .settings import Settings
+from .suite_case import SuiteCase
 
 # An estimate is that of a good day; what takes this many times as long is not going to end. It is that of the case's own steps.
 TIMES_THE_ESTIMATE: Mapping[str, float] = {"run": 3.0, "start": 1.0, "first-step": 1.5, "step": 1.0}
@@ -41,7 +42,7 @@ def limits_of(case: Case, settings: Settings) -> Limits:
     )
 
 
-def run_limit(case: Case, settings: Settings) -> tuple[float, str]:
+def run_limit(case: Case | SuiteCase, settings: Settings) -> tuple[float, str]:
     """Return how long one training of the case may take in all, in seconds, and where that comes from."""
     limit_s, origin = _limit("run", case.timeout_s, settings.run_timeout_s, case, settings)
     return (settings.run_timeout_s, origin) if limit_s is None else (limit_s, origin)
@@ -53,7 +54,7 @@ def wait_limit(case: Case, settings: Settings) -> float:
 
 
 def _limit(
-    name: str, of_marker: float | None, of_settings: float | None, case: Case, settings: Settings
+    name: str, of_marker: float | None, of_settings: float | None, case: Case | SuiteCase, settings: Settings
 ) -> tuple[float | None, str]:
     if of_marker is not None:
         return of_marker, f"{_MARKER_ARGUMENTS.get(name, name)}= of the marker"

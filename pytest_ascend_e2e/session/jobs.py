@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from ..errors import E2EError, RunnerError
 from ..runners import Catalogue, Runner
+from .deadlines import run_limit
+from .settings import Settings
 from .suite_case import SuiteCase
 
 # What installing, preparing data and waiting for devices may take in a job beyond the time limits of its cases.
@@ -73,13 +75,13 @@ def plan_jobs(
     catalogue: Catalogue,
     *,
     most_device_hours: float,
-    default_timeout_s: float,
+    settings: Settings,
     image: str | None = None,
 ) -> list[CiJob]:
     """Return the jobs that run these cases, each case in exactly one; a case that is off is in none.
 
-    A job gets as many cases as are expected to take `most_device_hours` together, and at least one. `image` is used instead of
-    those of the catalogue.
+    A job gets as many cases as are expected to take `most_device_hours` together, and at least one. The time limits of cases are
+    those that a session with these settings has. `image` is used instead of those of the catalogue.
 
     Raises:
         E2EError: a case can run on no machine of the CI, or there is no image for it; all such cases together.
@@ -95,7 +97,7 @@ def plan_jobs(
         except RunnerError as error:
             problems += error.problems
             continue
-        timeout_s = case.timeout_s or default_timeout_s
+        timeout_s = run_limit(case, settings)[0]
         hours = case.expected_s[runner.name] / 3600
         cost = _Cost(case=case, timeout_s=timeout_s, device_hours=hours * runner.devices * case.nodes)
         groups.setdefault((runner.name, chosen, case.nodes), []).append(cost)

@@ -19,9 +19,9 @@ DEFAULT_ROLLOUT = "vllm"
 class SuiteCase:
     """A collected case; `model` and `dataset` are empty where the test builds its recipes itself.
 
-    `rollout` is the engine by which its image is chosen: that of verl's default where the case does not say. `timeout_s` is None
-    where the case leaves it to the session; `expected_s` is how long it is expected to hold its devices on each of its runners,
-    both in seconds. `off` says why the case is off, empty where it runs.
+    `rollout` is the engine by which its image is chosen: that of verl's default where the case does not say. `timeout_s` and
+    `estimate_s` are those of the marker, None where it has none; `expected_s` is how long it is expected to hold its devices on
+    each of its runners, all in seconds. `off` says why the case is off, empty where it runs.
     """
 
     case: str
@@ -33,6 +33,7 @@ class SuiteCase:
     rollout: str
     timeout_s: float | None
     expected_s: Mapping[str, float]
+    estimate_s: float | None = None
     off: str = ""
 
     @classmethod
@@ -50,5 +51,6 @@ class SuiteCase:
             expected_s={
                 runner: expected_duration_s(case.name, case.estimate_s, runner=runner, history=history) for runner in case.runners
             },
+            estimate_s=case.estimate_s,
             off=off,
         )

@@ -32,7 +32,7 @@ def test_second(train): pass
 CRONS = ("0 17 * * *", "*/15 0-6,18-23 1,15 JAN-MAR MON-FRI", "05 08 01 12 0", "30 2 * * sun", "59 23 31 12 6")
 NO_CRONS = (
     "", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 7", "*/0 * * * *", "5-1 * * * *",
-    "MON * * * *", "* * * * MONDAY", "1, * * * *", "- * * * *", "@daily",
+    "MON * * * *", "* * * * MONDAY", "1, * * * *", "- * * * *", "@daily", "0 17 * * 0MON", "*/\u0665 * * * *", "0\t17 * * *",
 )  # fmt: skip
 
 
@@ -83,6 +83,39 @@ def test_one_case_is_chosen_by_name_and_an_unknown_one_is_told(
 
     assert main(["matrix", "--only", "test_secon"]) == 2
     assert "no case 'test_secon' in this tier; did you mean 'test_second'?" in capsys.readouterr().err
+
+
+def test_the_runners_and_the_time_limit_of_the_ini_file_are_those_of_the_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite(tmp_path, monkeypatch, CASE.replace("a3-16", "lab-8").replace(", estimate='1h'", ""))
+    (tmp_path / "pytest.ini").write_text("[pytest]\ne2e_runners_file = runners.yaml\ne2e_run_timeout = 5h\n")
+    (tmp_path / "runners.yaml").write_text(
+        "schema: 1\nrunners:\n  lab-8: "
+        "{devices: 8, chip: Ascend910B3, dies_per_card: 1, memory_gb: 64, ci_label: lab, images: {vllm: a}}\n"
+    )
+
+    assert main(["matrix"]) == 0
+    (job,) = json.loads(capsys.readouterr().out)["include"]
+    assert main(["matrix", "--timeout", "30m"]) == 0
+    (shorter,) = json.loads(capsys.readouterr().out)["include"]
+
+    assert (job["runs_on"], job["timeout_minutes"], shorter["timeout_minutes"]) == ("lab", 60 * (2 * 5 + 1), 2 * 30 + 60)
+
+
+def test_cases_are_named_from_here_wherever_their_ini_file_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "repository" / "e2e").mkdir(parents=True)
+    suite(tmp_path / "repository" / "e2e", monkeypatch)
+    assert main(["matrix", "--ids", "--only", "test_first"]) == 0
+    inside = capsys.readouterr().out
+    monkeypatch.chdir(tmp_path / "repository")
+
+    assert main(["matrix", "e2e", "--ids", "--only", "test_first"]) == 0
+
+    assert inside == "test_cases.py::test_first\n"
+    assert capsys.readouterr().out == "e2e/test_cases.py::test_first\n"
 
 
 def test_a_suite_that_cannot_be_collected_is_told(
@@ -153,8 +186,8 @@ def test_a_workflow_that_is_run_again_replaces_what_it_left_and_does_not_wait_fo
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     uploads = [step["with"] for step in steps if step.get("uses", "").startswith("actions/upload-artifact")]
     assert [upload["overwrite"] for upload in uploads] == [True, True, True]
-    (pattern,) = [step["with"]["pattern"] for step in steps if step.get("uses", "").startswith("actions/download-artifact")]
-    assert "e2e-merged" not in pattern
+    downloads = [step["with"] for step in steps if step.get("uses", "").startswith("actions/download-artifact")]
+    assert [download.get("name") or download["pattern"] for download in downloads] == ["e2e-cases", "e2e-report-*"]
     assert "github.run_id" in workflow["concurrency"]["group"]
     assert not workflow["concurrency"]["cancel-in-progress"]
 
@@ -195,9 +228,22 @@ def test_a_case_whose_parameter_holds_colons_is_chosen_by_its_name(
 ) -> None:
     suite(tmp_path, monkeypatch, ODD)
 
-    for wish in ("test_odd[a::b]", "test_cases.py::test_odd[a::b]"):
+    for wish in ("test_odd[a::b]", "test_cases.py::test_odd[a::b]", " test_odd[a::b] ", "*a::b*"):
         assert main(["matrix", "--ids", "--only", wish]) == 0
         assert capsys.readouterr().out == "test_cases.py::test_odd[a::b]\n"
+
+
+def test_a_name_without_its_parameters_is_that_of_all_and_no_pattern_where_a_case_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite(tmp_path, monkeypatch, ODD.replace("['a::b'", "['ab', 'a::b'").replace("test_odd", "test_x") + "test_xa = test_x\n")
+
+    counts = {}
+    for wish in ("test_x", "test_cases.py::test_x", "test_cases.py::test_xa*", "test_x[ab]"):
+        assert main(["matrix", "--ids", "--only", wish]) == 0
+        counts[wish] = len(capsys.readouterr().out.splitlines())
+
+    assert counts == {"test_x": 8, "test_cases.py::test_x": 8, "test_cases.py::test_xa*": 8, "test_x[ab]": 1}
 
 
 @pytest.mark.parametrize("words", [("matrix", "--cases"), ("workflow", "--output")])
@@ -226,6 +272,49 @@ def test_more_jobs_than_a_matrix_holds_are_told(
     assert main(["matrix", "--device-hours", "inf"]) == 0
 
 
+def test_commands_and_names_stand_in_the_workflow_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite(tmp_path, monkeypatch)
+    commands = ["  echo 'a: b' # c", 'echo "{x}" \\ @NAME@', "# nothing"]
+
+    words = [word for command in commands for word in ("--install", command)]
+    assert main(["workflow", "--output", "w.yml", "--name", "Nächte: '\N{CRESCENT MOON}' #1", *words]) == 0
+
+    workflow = yaml.safe_load(Path("w.yml").read_text())
+    (install,) = [step["run"] for step in workflow["jobs"]["train"]["steps"] if step.get("name") == "Install"]
+    assert install.splitlines() == [command.strip() for command in commands]
+    assert workflow["name"] == "Nächte: '\N{CRESCENT MOON}' #1"
+    linted = run_tool("actionlint", "w.yml")
+    assert linted.returncode == 0, linted.stdout
+
+
+def test_a_link_out_of_the_repository_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    suite(repository, monkeypatch)
+    (tmp_path / "runners.yaml").write_text("schema: 1\nrunners: {}\n")
+    Path("runners.yaml").symlink_to(tmp_path / "runners.yaml")
+
+    assert main(["workflow", "--runners-file", "runners.yaml"]) == 2
+
+    assert "'runners.yaml' is not in the checkout that the workflow makes" in capsys.readouterr().err
+
+
+def test_a_workflow_is_made_in_the_root_of_its_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    suite(below, monkeypatch)
+    (tmp_path / ".git").mkdir()
+
+    assert main(["workflow"]) == 2
+
+    assert f"{below} lies in the repository {tmp_path}: go there" in capsys.readouterr().err
+    assert not (below / ".github").exists()
+
+
 def test_a_workflow_that_somebody_changed_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,6 +333,10 @@ def test_a_workflow_that_somebody_changed_is_told(
         (("--install", "echo ${{ secrets.KEY }}"), "cannot stand in a workflow: expected one line"),
         (("--name", "two\nlines"), "cannot stand in a workflow: expected one line"),
         (("--name", "two\u2028lines"), "cannot stand in a workflow: expected one line"),
+        (("--name", "a line\n"), "cannot stand in a workflow: expected one line"),
+        (("--install", "echo \a"), "expected one line of printable characters"),
+        (("--python", ""), "--python: '' cannot be used: expected one such as '3.11'"),
+        (("--plan-runner", " "), "--plan-runner: ' ' cannot be used: expected one such as 'ubuntu-latest'"),
         (("--install", " "), "--install: ' ' is no command: expected one such as 'python -m pip install pytest-ascend-e2e'"),
         (("--plan-install", ""), "--plan-install: '' is no command"),
         (("/root/tests",), "'/root/tests' is not in the checkout that the workflow makes"),

@@ -34,3 +34,13 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, place: str) -> N
         write_whole(tmp_path / place, "text", ReportError)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["directory", "taken"]
+
+
+@pytest.mark.parametrize("place", ["", ".", "/"])
+def test_a_place_without_a_name_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ReportError, match="cannot be written: "):
+        write_whole(Path(place), "text", ReportError)
+
+    assert not list(tmp_path.iterdir())

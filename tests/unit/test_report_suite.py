@@ -24,7 +24,9 @@ def test_a_suite_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert Suite.read(tmp_path / "suite.json") == given
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}', '{"schema": 1, "cases": [{"case": "a"}]}', '{"schema": 2}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", '"x"', '{"schema": 1}', '{"schema": 1, "cases": [{"case": "a"}]}', '{"schema": 2}']
+)
 def test_a_file_that_is_no_suite_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "cases.json").write_text(text)
 

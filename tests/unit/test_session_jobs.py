@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pytest_ascend_e2e.errors import E2EError
 from pytest_ascend_e2e.runners import Catalogue, load_catalogue
-from pytest_ascend_e2e.session import CiJob, SuiteCase, plan_jobs
+from pytest_ascend_e2e.session import CiJob, Settings, SuiteCase, plan_jobs
 from pytest_ascend_e2e.session.jobs import MARGIN_S
 
 CASE = SuiteCase(
     case="test_a.py::test_one", tier="npu_nightly", runners=("a3-16",), nodes=1, model="", dataset="", rollout="vllm",
     timeout_s=7200.0, expected_s={"a3-16": 3600.0, "a3-8": 3600.0, "a2b3-8": 3600.0, "sim-2": 60.0},
+)  # fmt: skip
+SETTINGS = Settings(
+    runner=None, runners_file=None, run_root=Path(), cache_root=Path(), models_root=Path(), datasets_root=Path(), lock_dir=Path(),
+    python="python", run_timeout_s=10800.0, silence_timeout_s=1200.0, lease_timeout_s=7200.0,
 )  # fmt: skip
 
 
@@ -27,7 +32,7 @@ def cases(*hours: float) -> list[SuiteCase]:
 
 
 def jobs(given: list[SuiteCase], catalogue: Catalogue, *, most: float = 32.0, image: str | None = None) -> list[CiJob]:
-    return plan_jobs(given, catalogue, most_device_hours=most, default_timeout_s=10800.0, image=image)
+    return plan_jobs(given, catalogue, most_device_hours=most, settings=SETTINGS, image=image)
 
 
 def test_each_case_is_in_exactly_one_job(catalogue: Catalogue) -> None:
@@ -113,10 +118,20 @@ def test_a_case_without_a_time_limit_has_that_of_the_session(catalogue: Catalogu
     assert job.timeout_s == 10800.0 + MARGIN_S
 
 
+def test_a_case_with_an_estimate_alone_has_the_time_limit_that_its_session_gives_it(catalogue: Catalogue) -> None:
+    case = replace(CASE, timeout_s=None, estimate_s=6 * 3600.0)
+
+    (job,) = jobs([case], catalogue)
+    (given,) = plan_jobs([case], catalogue, most_device_hours=32, settings=replace(SETTINGS, origins={"run-timeout": "pytest.ini"}))
+
+    assert job.timeout_s == 3 * 6 * 3600.0 + MARGIN_S
+    assert given.timeout_s == 10800.0 + MARGIN_S
+
+
 def test_no_job_is_given_more_time_than_a_ci_has(catalogue: Catalogue) -> None:
     cases = [replace(CASE, case=f"t::{number}", timeout_s=86400.0) for number in range(9)]
 
-    (job,) = plan_jobs(cases, catalogue, most_device_hours=1e6, default_timeout_s=60.0)
+    (job,) = plan_jobs(cases, catalogue, most_device_hours=1e6, settings=SETTINGS)
 
     assert job.timeout_s == 5 * 86400
 
