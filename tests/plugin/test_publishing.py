@@ -254,6 +254,41 @@ def test_the_run_of_an_interrupted_test_is_kept_and_its_page_calls_nothing_passe
     assert "**`test_second`**: had not begun when the session ended" in page
 
 
+def test_the_run_of_a_test_whose_worker_crashed_is_kept_and_no_other(host: Host) -> None:
+    host.cases(CASES)
+    host.run("--runner", "toy-2", "-k", "green").assert_outcomes(passed=1)
+    host.cases(INTERRUPTED.replace("raise KeyboardInterrupt", "__import__('os')._exit(3)"))
+
+    host.pytester.runpytest_subprocess(
+        "-p", "no:cacheprovider", "--runner", "toy-2", "-n1", "--e2e-report", "report", "-k", "first"
+    )
+
+    report = host.pytester.path / "report"
+    assert [path.parent.name.partition("-")[0] for path in report.glob("runs/*/train.log")] == ["test_first"]
+    assert "test_first" in (report / "report.html").read_text()
+
+
+@PLAIN_AND_XDIST
+def test_a_run_that_cannot_be_kept_stays_where_it_is_and_the_session_goes_on(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases(
+        "@npu_nightly(runner='toy-2', recipe=recipe(steps=2))\n"
+        "def test_first(run):\n"
+        "    run.check_completed()\n"
+        "    __import__('pathlib').Path('report/runs').write_text('in the way')\n\n"
+        "def test_second(): pass\n"
+    )
+
+    result = host.run("--runner", "toy-2", "--e2e-report", "report", *workers)
+
+    result.assert_outcomes(passed=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "INTERNALERROR" not in result.stdout.str()
+    result.stdout.fnmatch_lines(
+        ["ascend-e2e: --e2e-report: */runs/test_first-*: cannot be kept: *; it stays in */runs/test_first-*"]
+    )
+    assert "[[ATTACHMENT|runs/test_first-" in (host.pytester.path / "report" / "junit.xml").read_text()
+
+
 @PLAIN_AND_XDIST
 def test_a_test_that_another_plugin_repeats_is_told_and_counts_once(host: Host, workers: tuple[str, ...]) -> None:
     host.pytester.makeconftest(
