@@ -50,6 +50,7 @@ class Publisher:
         self._state = state
         self._environ = environ
         self._directory = directory
+        self._source = state.found["report"].source
         self._began = time.time()
         self._ended: set[str] = set()
         # Without pytest's own plugin for JUnit files (-p no:junitxml) there is no such option.
@@ -70,7 +71,7 @@ class Publisher:
             return _keep(run, self._directory)
         except OSError as error:
             problem = f"{self._directory / RUNS / run.name}: cannot be kept: {error.strerror or error}; it stays in {run}"
-            self._state.guard.problems.append(f"--e2e-report: {problem}")
+            self._state.guard.problems.append(f"{self._source}: {problem}")
             return run
 
     def pytest_sessionstart(self) -> None:
@@ -79,7 +80,7 @@ class Publisher:
             try:
                 write_whole(self._directory / SUMMARY, "The session has not ended.\n")
             except E2EError as error:
-                raise pytest.UsageError(f"--e2e-report: {error}") from error
+                raise pytest.UsageError(f"{self._source}: {error}") from error
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:

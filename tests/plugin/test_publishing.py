@@ -209,6 +209,14 @@ def test_a_directory_that_cannot_be_written_is_refused_at_the_start(host: Host, 
     assert not host.pytester.path.joinpath("runs").exists()
 
 
+def test_a_directory_that_cannot_be_written_is_told_with_where_it_was_given(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.cases(CASES)
+    host.pytester.path.joinpath("taken").touch()
+    monkeypatch.setenv("ASCEND_E2E_REPORT", "taken")
+
+    host.run("--runner", "toy-2").stderr.fnmatch_lines(["ERROR: ASCEND_E2E_REPORT: */taken/summary.md: cannot be written: *"])
+
+
 def test_a_report_without_the_plugin_for_junit_files(host: Host) -> None:
     host.cases(CASES)
 
