@@ -244,6 +244,19 @@ def test_the_run_of_an_interrupted_test_is_kept_and_its_page_calls_nothing_passe
     assert "**`test_second`**: had not begun when the session ended" in page
 
 
+def test_a_test_that_is_interrupted_in_its_setup_was_running(host: Host) -> None:
+    host.cases(
+        "import pytest\n\n@pytest.fixture\ndef trained(): pytest.exit('enough')\n\n"
+        "def test_first(trained): pass\n\ndef test_second(): pass\n"
+    )
+
+    host.pytester.runpytest_subprocess("-p", "no:cacheprovider", "--e2e-report", "report")
+
+    page = (host.pytester.path / "report" / "summary.md").read_text()
+    assert "**`test_first`**: was running when the session ended" in page
+    assert "**`test_second`**: had not begun when the session ended" in page
+
+
 def test_the_run_of_a_test_whose_worker_crashed_is_kept_and_no_other(host: Host) -> None:
     host.cases(CASES)
     host.run("--runner", "toy-2", "-k", "green").assert_outcomes(passed=1)
