@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ..errors import E2EError
-from ..preflight import Host, HostFinding, host_findings, version_in
+from ..preflight import Host, HostFinding, host_findings, nearest_there, version_in
 from ..report import Suite
 from ..runners import Catalogue, DevicePool, LockDirectory, Runner, find_devices, load_catalogue, pick_runner, simulated_slots
 from ..session import Settings, device_findings, host_of, input_findings
@@ -173,7 +173,7 @@ def _places(settings: Settings) -> dict[str, str]:
 
 
 def _place(path: Path) -> str:
-    there = next(place for place in (path, *path.parents) if place.exists())
+    there = nearest_there(path)
     free_gb = shutil.disk_usage(there).free / 2**30
     return f"{path}{'' if there == path else ' (not there yet)'}, {free_gb:.0f} GB free"
 
