@@ -205,9 +205,9 @@ def _limits(host: Host) -> dict[str, str]:
 
 def _leases(slots: Sequence[Slot], place: Path) -> dict[str, str]:
     """Return who has leased a device; nothing is made where nobody ever leased."""
-    if not os.path.isdir(place):  # noqa: PTH112  # Path.is_dir() raises where a directory above cannot be entered
-        return {}
     locks = LockDirectory(place)
+    if not locks.is_there():
+        return {}
     locks.prepare()
     held = DevicePool(slots=slots, locks=locks).held()
     return {f"device {number}": f"held by {holder or 'a process that left no name'}" for number, holder in held.items()}
