@@ -14,10 +14,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from ..errors import E2EError
-from ..preflight import Host, HostFinding, host_findings, version_in
+from ..errors import E2EError, LeaseError
+from ..preflight import Host, HostFinding, host_findings, nearest_there, version_in
 from ..report import Suite
-from ..runners import Catalogue, DevicePool, LockDirectory, Runner, find_devices, load_catalogue, pick_runner, simulated_slots
+from ..runners import (
+    Catalogue,
+    DevicePool,
+    FoundDevices,
+    LockDirectory,
+    Runner,
+    Slot,
+    find_devices,
+    load_catalogue,
+    pick_runner,
+    simulated_slots,
+)
 from ..session import Settings, device_findings, host_of, input_findings
 from .collecting import add_selection, collect_suite
 
@@ -88,7 +99,8 @@ def examine(suite: Suite, name: str | None, environ: Mapping[str, str]) -> Exami
     """
     settings = Settings.from_plain(suite.settings)
     catalogue = load_catalogue(settings.runners_file)
-    runner, missing = (catalogue.get(name), []) if name else _runner_here(catalogue, environ)
+    found = _found(environ)
+    runner, missing = (catalogue.get(name), []) if name else _runner_here(catalogue, found)
     cases = [case for case in suite.cases if runner.name in case.runners]
     host = host_of(settings, environ, simulated=runner.simulated)
     missing += [] if runner.simulated else [Missing(finding=finding) for finding in device_findings(runner, environ)]
@@ -98,26 +110,38 @@ def examine(suite: Suite, name: str | None, environ: Mapping[str, str]) -> Exami
         needed: dict[tuple[str, str], list[str]] = {}
         for case in cases:
             needed.setdefault((case.model, case.dataset), []).append(case.case)
-        found = {pair: list(input_findings(*pair, settings)) for pair in needed if pair != ("", "")}
-        inputs = _inputs(found)
-        missing += _united(found, needed)
+        lacking = {pair: list(input_findings(*pair, settings)) for pair in needed if pair != ("", "")}
+        inputs = _inputs(lacking)
+        missing += _united(lacking, needed)
+    leases: dict[str, str] = {}
+    try:
+        leases = _leases(simulated_slots(runner.devices) if runner.simulated else found.slots, settings.lock_dir)
+    except LeaseError as error:
+        missing.append(Missing(finding=HostFinding(check="host.locks", text=str(error))))
     sections = {
-        "devices": _devices(runner, environ),
+        "devices": _devices(runner, found),
         "versions": {**host.versions, "driver": version_in(host.driver / "version.info") or "none"},
         "places": _places(settings),
         "limits": _limits(host),
         **({} if runner.simulated else {"weights and datasets": inputs}),
-        "leases": _leases(runner, settings, environ),
+        "leases": leases,
     }
     ordered = sorted(missing, key=lambda one: not one.finding.is_error)
     return Examination(runner=runner.name, cases=[case.case for case in cases], sections=sections, missing=ordered)
 
 
-def _runner_here(catalogue: Catalogue, environ: Mapping[str, str]) -> tuple[Runner, list[Missing]]:
+def _found(environ: Mapping[str, str]) -> FoundDevices:
+    """Return the devices of this host, none with the reason where they cannot be told; a driver that hangs is asked once."""
+    try:
+        return find_devices(environ)
+    except E2EError as error:
+        return FoundDevices(devices=(), origin="", reason=str(error))
+
+
+def _runner_here(catalogue: Catalogue, found: FoundDevices) -> tuple[Runner, list[Missing]]:
     """Return what this host is looked at as; where it has NPUs and is no runner for all that, with what keeps it from being one."""
     bare = catalogue.get(_BARE)
     try:
-        found = find_devices(environ)
         if found.devices:
             return pick_runner(catalogue, found), []
         why = "" if found.is_bare else found.reason
@@ -149,13 +173,9 @@ def _united(found: _Inputs, needed: Mapping[tuple[str, str], Sequence[str]]) -> 
     return [Missing(finding=finding, cases=sorted(names)) for finding, names in cases.items()]
 
 
-def _devices(runner: Runner, environ: Mapping[str, str]) -> dict[str, str]:
+def _devices(runner: Runner, found: FoundDevices) -> dict[str, str]:
     if runner.simulated:
         return {str(number): "simulated" for number in range(runner.devices)}
-    try:
-        found = find_devices(environ)
-    except E2EError:  # among what is missing
-        return {}
     return {
         str(device.id): f"{device.chip or 'chip not known'}, NPU {device.number}, health {device.health or 'not known'}"
         for device in (*found.devices, *found.unfit)
@@ -173,7 +193,7 @@ def _places(settings: Settings) -> dict[str, str]:
 
 
 def _place(path: Path) -> str:
-    there = next(place for place in (path, *path.parents) if place.exists())
+    there = nearest_there(path)
     free_gb = shutil.disk_usage(there).free / 2**30
     return f"{path}{'' if there == path else ' (not there yet)'}, {free_gb:.0f} GB free"
 
@@ -183,14 +203,13 @@ def _limits(host: Host) -> dict[str, str]:
     return {"open files": str(host.open_files), str(host.shared_memory): f"{shared:.1f} GB free"}
 
 
-def _leases(runner: Runner, settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
-    if not settings.lock_dir.is_dir():
+def _leases(slots: Sequence[Slot], place: Path) -> dict[str, str]:
+    """Return who has leased a device; nothing is made where nobody ever leased."""
+    locks = LockDirectory(place)
+    if not locks.is_there():
         return {}
-    try:
-        slots = simulated_slots(runner.devices) if runner.simulated else find_devices(environ).slots
-        held = DevicePool(slots=slots, locks=LockDirectory(settings.lock_dir)).held()
-    except E2EError as error:
-        return {str(settings.lock_dir): str(error)}
+    locks.prepare()
+    held = DevicePool(slots=slots, locks=locks).held()
     return {f"device {number}": f"held by {holder or 'a process that left no name'}" for number, holder in held.items()}
 
 

@@ -28,7 +28,11 @@ def find_model(model_id: str, root: Path) -> Path:
     if not given.is_absolute() and (not given.parts or ".." in given.parts):
         raise ModelError(f"model {model_id!r}: expected a hub name such as 'Qwen/Qwen3-8B', or an absolute path")
     directory = given if given.is_absolute() else root.expanduser() / given
-    if not directory.is_dir():
+    try:
+        is_there = directory.is_dir()
+    except OSError as error:
+        raise ModelError(f"model {model_id!r}: {directory} {_unread(error)}") from error
+    if not is_there:
         raise ModelError(_missing(model_id, directory, given_absolute=given.is_absolute()))
     problems = problems_of(directory)
     if problems:
@@ -41,7 +45,7 @@ def problems_of(directory: Path) -> list[str]:
     try:
         names = sorted(entry.name for entry in os.scandir(directory))
     except OSError as error:
-        return [f"{directory} cannot be read ({error.strerror}); give the user of this process read access"]
+        return [f"{directory} {_unread(error)}"]
     problems = _problems_of_config(directory / "config.json")
     weights = [name for name in names if any(Path(name).match(pattern) for pattern in _WEIGHTS)]
     indexes = [name for name in names if any(Path(name).match(pattern) for pattern in _INDEXES)]
@@ -50,6 +54,10 @@ def problems_of(directory: Path) -> list[str]:
     problems += [problem for name in weights for problem in _problems_of_weight(directory / name)]
     problems += [problem for name in indexes for problem in _problems_of_index(directory / name)]
     return problems
+
+
+def _unread(error: OSError) -> str:
+    return f"cannot be read ({error.strerror}); give the user of this process read access"
 
 
 def _missing(model_id: str, directory: Path, *, given_absolute: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .composition import Composition, Request, compose_cases
-from .host import Host, HostFinding, cann_version, host_findings, version_in
+from .host import Host, HostFinding, cann_version, host_findings, nearest_there, version_in
 from .model_facts import ModelFacts, known_models
 from .model_rules import model_problems
 from .plan import Plan, judge, leaves
@@ -26,6 +26,7 @@ __all__ = [
     "known_models",
     "leaves",
     "model_problems",
+    "nearest_there",
     "rules_table",
     "version_in",
 ]

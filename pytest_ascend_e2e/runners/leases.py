@@ -244,10 +244,11 @@ def survey(locks: LockDirectory) -> Survey:
     """Return what is leased and waited for now; nothing is where nobody ever leased.
 
     Raises:
-        LeaseError: another process has stopped in the middle of a lease.
+        LeaseError: another process has stopped in the middle of a lease, or the directory is not to be used.
     """
-    if not locks.path.is_dir():
+    if not locks.is_there():
         return Survey(held={}, waiting=())
+    locks.prepare()
     names = sorted(path.name for path in locks.path.iterdir() if _DEVICE.fullmatch(path.name))
     with locks.mutex(_MUTEX, Deadline.after(0.0, name="looking at the leases")):
         found = {name: holder_of(locks, name) for name in (*names, *(name for _, name in tickets_of(locks)))}

@@ -87,6 +87,10 @@ class LockDirectory:
                 f" expected one of mode 1777 (its owner can run: chmod 1777 {self.path}), or choose another one"
             )
 
+    def is_there(self) -> bool:
+        """Tell whether somebody has made it, as far as this user can see."""
+        return os.path.isdir(self.path)  # noqa: PTH112  # Path.is_dir() raises where a directory above cannot be entered
+
     def try_lock(self, name: str) -> int | None:
         """Return a descriptor that holds the lock `name`, or None while somebody else holds it."""
         while True:

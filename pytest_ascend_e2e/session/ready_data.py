@@ -5,6 +5,7 @@ Must not know: what is in them. Names that the project prepares itself (gsm8k, g
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -14,9 +15,9 @@ def ready_files(name: str, root: Path) -> tuple[Path, Path] | None:
     They are `<root>/<name>/train.parquet` and `test.parquet` beside it, or `<root>/<name>.parquet` for both.
     """
     train, test, both = root / name / "train.parquet", root / name / "test.parquet", root / f"{name}.parquet"
-    if train.is_file() and test.is_file():
+    if os.path.isfile(train) and os.path.isfile(test):  # noqa: PTH113  # Path.is_file() raises where a directory above is closed
         return train, test
-    return (both, both) if both.is_file() else None
+    return (both, both) if os.path.isfile(both) else None  # noqa: PTH113  # as above
 
 
 def ready_names(root: Path) -> list[str]:

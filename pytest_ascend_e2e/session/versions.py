@@ -52,13 +52,24 @@ def versions(python: str, environ: Mapping[str, str]) -> dict[str, str]:
     """
     argv = [python, "-c", _ASK, json.dumps(DISTRIBUTIONS)]
     try:
-        done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=TIMEOUT_S)
-    except (OSError, subprocess.SubprocessError) as error:
+        done = subprocess.run(argv, check=True, capture_output=True, timeout=TIMEOUT_S)
+        found: dict[str, str] = dict(json.loads(done.stdout))
+    except (OSError, subprocess.SubprocessError, ValueError, TypeError) as error:
         raise LaunchError(
-            f"{python}: cannot be asked for its versions ({error}); give the training's interpreter by --e2e-python"
+            f"{python}: cannot be asked for its versions ({_why(error)}); give the training's interpreter by --e2e-python"
         ) from error
-    found: dict[str, str] = json.loads(done.stdout)
     return {**found, "cann": cann_version(environ)}
+
+
+def _why(error: Exception) -> str:
+    match error:
+        case subprocess.TimeoutExpired():
+            return f"no answer within {TIMEOUT_S} s"
+        case subprocess.CalledProcessError():
+            return " ".join([f"exit status {error.returncode}", *error.stderr.decode(errors="replace").splitlines()[-1:]])
+        case ValueError() | TypeError():
+            return "it answers something else"
+    return str(error)
 
 
 # GitLab's name for the image of a job; other CI systems have none.

@@ -138,6 +138,29 @@ def test_doctor_finds_a_place_of_locks_that_is_none(host: Host, capsys: pytest.C
     assert f"missing: {host.root / 'locks'} (locks of devices) cannot be written to; make " in capsys.readouterr().out
 
 
+def test_doctor_finds_locks_that_a_session_refuses(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.cases(FITS)
+    (host.root / "locks").symlink_to(host.root)
+
+    status = main(["doctor"])
+
+    assert status == 1
+    assert f"missing: {host.root / 'locks'}: not a directory that this user can write" in capsys.readouterr().out
+
+
+def test_doctor_asks_npu_smi_once_for_its_cases_once_for_the_devices_and_once_for_the_runner(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host.cases(FITS)
+    (host.root / "locks").mkdir()
+    (host.root / "bin" / "npu-smi").write_text(f"#!/bin/sh\necho asked >> {host.root}/calls\nexit 1\n")
+
+    assert main(["doctor", "--runner", "toy-2"]) == 1
+
+    assert (host.root / "calls").read_text().split() == ["asked"] * 3
+    assert "missing: npu-smi info" in capsys.readouterr().out
+
+
 def test_doctor_on_another_host_says_that_the_devices_are_missing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     host.cases(FITS)
 

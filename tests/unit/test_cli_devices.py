@@ -153,6 +153,18 @@ def test_leases_of_simulated_devices_are_shown_where_there_is_no_npu(
     assert capsys.readouterr().out.startswith("sim-0: leased by 'case A', pid ")
 
 
+def test_a_place_of_locks_that_is_a_link_or_out_of_sight_is_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in install(tmp_path, render(a2_devices(2))).items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "link").symlink_to(tmp_path)
+
+    assert main(["devices", "--lock-dir", str(tmp_path / "link")]) == 2
+    assert capsys.readouterr().err.startswith(f"ascend-e2e devices: {tmp_path / 'link'}: not a directory that this user can write")
+    assert main(["devices", "--lock-dir", str(tmp_path / ("long" * 99))]) == 0
+
+
 def test_a_host_without_npu_smi_is_told_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

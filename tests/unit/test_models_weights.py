@@ -33,6 +33,14 @@ def _error(model_id: str, root: Path) -> str:
     return str(caught.value)
 
 
+def test_a_model_that_cannot_be_looked_at_is_told(tmp_path: Path) -> None:
+    directory = tmp_path / ("long" * 99) / MODEL
+
+    assert _error(MODEL, directory.parents[1]) == (
+        f"model {MODEL!r}: {directory} cannot be read (File name too long); give the user of this process read access"
+    )
+
+
 def test_model_is_found_below_the_root(model: Path, tmp_path: Path) -> None:
     assert find_model(MODEL, tmp_path) == model
 

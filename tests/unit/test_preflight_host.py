@@ -53,6 +53,10 @@ def test_a_whole_host_lacks_nothing(host: Host) -> None:
     assert host_findings(host) == []
 
 
+def test_a_place_that_cannot_be_looked_at_is_one_that_is_not_there(host: Host, tmp_path: Path) -> None:
+    assert host_findings(replace(host, places={"cache": tmp_path / ("long" * 99) / "cache"})) == []
+
+
 def test_a_finding_says_the_fact_the_remedy_and_its_check(host: Host) -> None:
     finding = only(replace(host, open_files=512))
 

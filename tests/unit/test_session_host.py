@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ascend_e2e.errors import LaunchError
 from pytest_ascend_e2e.runners import find_devices, load_catalogue
 from pytest_ascend_e2e.session import Settings, device_findings, input_findings, runner_of_host
+from pytest_ascend_e2e.session.versions import versions
 from tests.fakes.npu_smi import A2, a2_devices, install, render
 
 
@@ -67,6 +69,31 @@ def test_a_driver_that_fails_is_a_finding(tmp_path: Path) -> None:
 
     assert finding.is_error
     assert "the driver is not loaded" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("echo rubbish", "it answers something else"),
+        ("echo 1", "it answers something else"),
+        ("echo cannot >&2; echo load libc >&2; exit 3", "exit status 3 load libc"),
+        ("exec sleep 60", "no answer within 0.2 s"),
+    ],
+)
+def test_an_interpreter_that_is_none_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str
+) -> None:
+    monkeypatch.setattr("pytest_ascend_e2e.session.versions.TIMEOUT_S", 0.2 if "sleep" in script else 60)
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+
+    with pytest.raises(LaunchError) as error:
+        versions(str(python), {})
+
+    assert str(error.value) == (
+        f"{python}: cannot be asked for its versions ({told}); give the training's interpreter by --e2e-python"
+    )
 
 
 @pytest.mark.parametrize(("count", "name"), [(8, "a2b3-8"), (3, None)])

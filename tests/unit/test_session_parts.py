@@ -53,6 +53,7 @@ def test_ready_data_are_two_files_or_one_for_both(tmp_path: Path) -> None:
     assert ready_files("pair", tmp_path) == (tmp_path / "pair" / "train.parquet", tmp_path / "pair" / "test.parquet")
     assert ready_files("single", tmp_path) == (tmp_path / "single.parquet", tmp_path / "single.parquet")
     assert ready_files("absent", tmp_path) is None
+    assert ready_files("long" * 99, tmp_path) is None
 
 
 def test_a_quarantine_says_why_and_ends_on_its_day() -> None:

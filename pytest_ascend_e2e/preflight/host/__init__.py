@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from .facts import CANN_ROOTS, Host, HostFinding, cann_version, version_in
-from .resources import file_limit, home, loopback, places, shared_memory
+from .resources import file_limit, home, loopback, nearest_there, places, shared_memory
 from .software import cann, driver, rollout_engine, torch_npu
 
-__all__ = ["CANN_ROOTS", "Host", "HostFinding", "cann_version", "host_findings", "version_in"]
+__all__ = ["CANN_ROOTS", "Host", "HostFinding", "cann_version", "host_findings", "nearest_there", "version_in"]
 
 # What every training needs, and what only one on NPUs needs.
 _ALWAYS = (places, home, shared_memory, file_limit, loopback)

@@ -31,7 +31,7 @@ def places(host: Host) -> Iterator[HostFinding]:
     """Yield each directory of a session that cannot be written to, or whose disk is full."""
     told: set[int] = set()  # one disk is told once
     for purpose, path in host.places.items():
-        there = _nearest(path)
+        there = nearest_there(path)
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
             remedy = f"make {there} writable for this user, or choose another directory"
             yield HostFinding(check="host.writable", text=f"{path} ({purpose}) cannot be written to", remedy=remedy)
@@ -119,6 +119,7 @@ def _network(text: str) -> ipaddress.IPv4Network | None:
         return None
 
 
-def _nearest(path: Path) -> Path:
-    """Return a directory, or the nearest one above it that is there."""
-    return next(place for place in (path, *path.parents) if place.exists())
+def nearest_there(path: Path) -> Path:
+    """Return a directory, or the nearest one above it that is there as far as this user can see."""
+    # Path.exists() raises where a directory above cannot be entered.
+    return next(place for place in (path, *path.parents) if os.path.exists(place))  # noqa: PTH110
