@@ -90,6 +90,15 @@ def test_every_example_is_what_the_parser_takes(words: str) -> None:
     assert parsed.command == shlex.split(words)[0]
 
 
+@pytest.mark.parametrize("words", [("matrix", "--timeout", "soon"), ("repeat", "RUN", "--lease-timeout", "0")])
+def test_a_duration_that_is_none_is_told_with_what_is_one(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+
+    assert ended.value.code == 2
+    assert f"{words[-1]!r} cannot be used: expected a positive duration such as 90, 15m or 2h" in capsys.readouterr().err
+
+
 def test_the_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
