@@ -74,7 +74,7 @@ def _collected(paths: Sequence[str], marks: str, options: Sequence[str]) -> Suit
         file = Path(directory, "suite.json")
         command = [sys.executable, "-m", "pytest", *paths, "-m", marks, "-q", "-n0", "-p", "no:cacheprovider", *options]
         command += [f"--e2e-export={file}"]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        done = subprocess.run(command, check=False, capture_output=True, encoding="utf-8", errors="replace")
         if done.returncode not in (_PASSED, _FAILED, _NOTHING) or not file.exists():
             raise CollectionError(f"pytest cannot collect the cases (exit status {done.returncode}):", *_words(done))
         return Suite.read(file)

@@ -70,6 +70,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "completion": (
         ("completion bash > ~/.local/share/bash-completion/completions/ascend-e2e", "for bash"),
         ("completion zsh > ~/.zfunc/_ascend-e2e", "for zsh, with ~/.zfunc in fpath"),
+        ("completion fish > ~/.config/fish/completions/ascend-e2e.fish", "for fish"),
     ),
 }
 

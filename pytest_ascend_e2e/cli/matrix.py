@@ -14,13 +14,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TextIO
 
-from ..deadline import parse_duration
 from ..errors import E2EError, did_you_mean
 from ..files import write_whole
 from ..nodeids import own_name
 from ..report import Suite
 from ..runners import load_catalogue
 from ..session import Settings, SuiteCase, plan_jobs
+from .arguments import duration
 from .collecting import add_tier, collect_tier
 
 # As many as GitHub makes of one matrix.
@@ -49,7 +49,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "--timeout",
-        type=parse_duration,
+        type=duration,
         metavar="TIME",
         help="time limit of a case whose marker has none (default: as its session has it)",
     )
@@ -67,7 +67,8 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     cases = _chosen(suite.cases, [text.strip() for text in args.only or () if text.strip()])
     settings = _settings(suite, args.timeout)
     catalogue = load_catalogue(settings.runners_file)
-    jobs = plan_jobs(cases, catalogue, most_device_hours=args.device_hours, settings=settings, image=args.image or None)
+    image = (args.image or "").strip() or None
+    jobs = plan_jobs(cases, catalogue, most_device_hours=args.device_hours, settings=settings, image=image)
     if not jobs:
         raise E2EError(f"all {len(cases)} cases are off: nothing to run; the first: {cases[0].case}: {cases[0].off}")
     if len(jobs) > MOST_JOBS:

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from ..deadline import parse_duration
 from ..errors import SettingsError
 from ..nodeids import own_name
 from ..records import RunRecord
 from ..report import differences, failure_text, from_record, headline, number, progress_line, table
 from ..runners import DEFAULT_LOCK_DIR, load_catalogue
 from ..session import Repetition, changes_of, not_made_again, read_run, telling_lines
+from .arguments import duration
 
 DEFAULT_RUN_ROOT = Path("e2e-runs")
 _QUIET_EVERY_S = 30.0
@@ -49,7 +49,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         ("silence", "20m", "longest time without a sign of life"),
         ("lease-timeout", "2h", "longest wait for devices"),
     ):
-        parser.add_argument(f"--{name}", type=parse_duration, default=default, metavar="TIME", help=f"{text} (default: {default})")
+        parser.add_argument(f"--{name}", type=duration, default=default, metavar="TIME", help=f"{text} (default: {default})")
 
 
 def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:

@@ -80,7 +80,7 @@ STATUSES: Mapping[str, Mapping[int, str]] = {
     },
     "completion": {
         0: "the script is printed",
-        2: f"{_MISTAKE}, or shtab is not installed",
+        2: f"{_MISTAKE}, or shtab is not installed or does not know the shell",
     },
 }
 

@@ -84,12 +84,18 @@ def plan_jobs(
     those that a session with these settings has. `image` is used instead of those of the catalogue.
 
     Raises:
-        E2EError: a case can run on no machine of the CI, or there is no image for it; all such cases together.
+        E2EError: a case can run on no machine of the CI, there is no image for it, or its name is several lines; all such
+            cases together.
     """
     groups: dict[tuple[str, str, int], list[_Cost]] = {}
     problems: list[str] = []
     for case in cases:
         if case.off:
+            continue
+        if "\n" in case.case:
+            problems.append(
+                f"{case.case!r}: a job is given its cases as lines, and this is no line; give its parameters an id without"
+            )
             continue
         try:
             runner = _runner_of(case, catalogue)

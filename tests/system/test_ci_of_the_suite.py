@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -202,6 +203,16 @@ def test_odd(train, odd): pass
 """
 
 
+def run_step(job: str, name: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a step of the workflow w.yml in this directory as GitHub does."""
+    (step,) = [
+        step for step in yaml.safe_load(Path("w.yml").read_text())["jobs"][job]["steps"] if step.get("name", "").startswith(name)
+    ]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    words = ["/bin/bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+    return subprocess.run(words, env={**os.environ, "PATH": path, **variables}, capture_output=True, text=True, check=False)
+
+
 def test_the_steps_of_a_job_hand_over_each_name_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -209,18 +220,52 @@ def test_the_steps_of_a_job_hand_over_each_name_as_it_is(
     assert main(["matrix", "--device-hours", "1000"]) == 0
     (job,) = json.loads(capsys.readouterr().out)["include"]
     assert main(["workflow", "--output", "w.yml"]) == 0
-    (step,) = [step for step in yaml.safe_load(Path("w.yml").read_text())["jobs"]["train"]["steps"] if step.get("name") == TRAIN]
-    script = step["run"].replace("python -m pytest", f"{sys.executable} -m pytest --collect-only -q -p no:cacheprovider")
 
-    done = subprocess.run(
-        ["/bin/bash", "-eo", "pipefail", "-c", script],
-        env={**os.environ, "E2E_CASES": job["cases"]}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = run_step("train", TRAIN, E2E_CASES=job["cases"], PYTEST_ADDOPTS="--collect-only -q -p no:cacheprovider")
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(line for line in done.stdout.splitlines() if "::" in line) == sorted(job["cases"].splitlines())
     assert len(job["cases"].splitlines()) == 7
     assert not {"x", "y"} & {path.name for path in tmp_path.iterdir()}
+
+
+def test_the_steps_of_a_workflow_report_each_case_once_and_one_that_vanished_is_red(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "e2e").mkdir()
+    suite(tmp_path / "e2e", monkeypatch, ODD.replace("train, ", ""))
+    monkeypatch.chdir(tmp_path)
+    assert main(["workflow", "e2e", "--output", "w.yml"]) == 0
+
+    planned = run_step("plan", "Put the cases", GITHUB_OUTPUT="output", E2E_CASE="", E2E_IMAGE="")
+    jobs = json.loads(Path("output").read_text().partition("matrix=")[2])["include"]
+    trained = [
+        run_step(
+            "train", TRAIN, E2E_CASES=job["cases"], ASCEND_E2E_RUNNER=job["runner"], ASCEND_E2E_REPORT=f"e2e-artifacts/{number}"
+        )
+        for number, job in enumerate(jobs)
+    ]
+    Path("e2e-cases.json").rename("e2e-artifacts/e2e-cases.json")
+    merged = run_step("summary", "Merge", GITHUB_STEP_SUMMARY="page.md")
+    shutil.rmtree("e2e-artifacts/0")
+    vanished = run_step("summary", "Merge", GITHUB_STEP_SUMMARY="page.md")
+
+    assert (planned.returncode, [job.returncode for job in trained]) == (0, [0] * 4), planned.stderr + trained[0].stdout
+    assert (merged.returncode, merged.stdout) == (0, "e2e-merged/junit.xml: 7 passed\n"), merged.stderr
+    assert vanished.returncode == 1
+    assert vanished.stderr.count(": not reported: no job reported it\n") == 2 * len(jobs[0]["cases"].splitlines())
+    assert not list(tmp_path.rglob("[xy]"))
+
+
+def test_what_a_library_says_in_no_unicode_while_cases_are_collected_is_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite(tmp_path, monkeypatch)
+    (tmp_path / "conftest.py").write_text("import atexit, os\natexit.register(os.write, 2, b'\\xc9\\xfd')\n")
+
+    assert main(["matrix", "--ids", "--only", "test_first"]) == 0
+
+    assert capsys.readouterr().out == "test_cases.py::test_first\n"
 
 
 def test_a_case_whose_parameter_holds_colons_is_chosen_by_its_name(
@@ -344,7 +389,11 @@ def test_a_workflow_that_somebody_changed_is_told(
         *((("--cron", cron), f"--cron: {cron!r} cannot be used") for cron in NO_CRONS),
     ],
 )
-def test_what_cannot_stand_in_a_workflow_is_refused(words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_stand_in_a_workflow_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
     assert main(["workflow", *words]) == 2
 
     assert told in capsys.readouterr().err

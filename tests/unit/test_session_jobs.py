@@ -137,13 +137,14 @@ def test_no_job_is_given_more_time_than_a_ci_has(catalogue: Catalogue) -> None:
 
 
 def test_what_no_ci_can_run_is_told_together(catalogue: Catalogue) -> None:
-    given = [replace(CASE, case="a", runners=("sim-2",)), replace(CASE, case="b", rollout="hf")]
+    given = [replace(CASE, case="a", runners=("sim-2",)), replace(CASE, case="b", rollout="hf"), replace(CASE, case="c[d\n]")]
 
     with pytest.raises(E2EError) as error:
         jobs(given, catalogue)
 
     assert error.value.problems[0].startswith("a: no CI has its runner (sim-2): give it a ci_label")
     assert error.value.problems[1].startswith("b: runner a3-16 has no image for rollouts by hf (it has vllm, sglang)")
+    assert error.value.problems[2].startswith("'c[d\\n]': a job is given its cases as lines")
 
 
 def test_of_several_runners_the_first_that_a_ci_has_is_taken(catalogue: Catalogue) -> None:
