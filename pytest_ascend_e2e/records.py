@@ -260,9 +260,13 @@ class RunRecord:
         if found != SCHEMA:
             raise RecordError(f"{origin}: record of schema {found!r}; this version reads schema {SCHEMA}")
         try:
-            return cls(**_typed(data))
+            record = cls(**_typed(data))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise RecordError(f"{origin}: not a whole record: {error}") from error
+        wrong = _of_another_type(record)
+        if wrong:
+            raise RecordError(f"{origin}: not a whole record: {'; '.join(wrong)}")
+        return record
 
 
 def _plain(value: Any) -> Any:
@@ -297,12 +301,29 @@ def _typed(data: dict[str, Any]) -> dict[str, Any]:
         "checks": checks,
         "diagnosis": None if found is None else Diagnosis(**{**found, "kind": Kind(found["kind"])}),
         "device_ids": tuple(data["device_ids"]),
-        "problems": tuple(data["problems"]),
+        "problems": tuple(map(str, data["problems"])),
         # Records of an older version have neither.
-        "changed": tuple(data.get("changed", ())),
+        "changed": tuple(map(str, data.get("changed", ()))),
         "asked": tuple(Asked(**asked) for asked in data.get("asked", ())),
         "host": _host(data.get("host", {})),
     }
+
+
+def _of_another_type(record: RunRecord) -> list[str]:
+    """Return what is wrong with the fields that are read as they stand."""
+    values = [(field.name, str(field.type), getattr(record, field.name)) for field in dataclasses.fields(record)]
+    return [f"{name}: {value!r} cannot be used: expected {kind}" for name, kind, value in values if not _is_of(kind, value)]
+
+
+def _is_of(kind: str, value: Any) -> bool:
+    if kind == "Mapping[str, str]":
+        return isinstance(value, Mapping) and all(isinstance(text, str) for text in value.values())
+    return isinstance(value, _READ_AS_THEY_STAND.get(kind, object))
+
+
+_READ_AS_THEY_STAND: Mapping[str, type | tuple[type, ...]] = {
+    "str": str, "int": int, "float": (int, float), "Mapping[str, float]": Mapping,
+}  # fmt: skip
 
 
 def _host(data: Mapping[str, Any]) -> HostUse:

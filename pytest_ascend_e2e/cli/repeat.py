@@ -38,7 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="changes", help="override of verl's configuration; repeated"
     )
     parser.add_argument("--steps", type=int, metavar="N", help="train N steps")
-    parser.add_argument("--python", metavar="FILE", help="interpreter of the training (default: that of the run)")
+    parser.add_argument("--python", type=Path, metavar="FILE", help="interpreter of the training (default: that of the run)")
     parser.add_argument(
         "--run-root", type=Path, default=DEFAULT_RUN_ROOT, metavar="DIR", help=f"gets the new run (default: {DEFAULT_RUN_ROOT})"
     )
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
         lease_timeout_s=args.lease_timeout,
         changes=args.changes,
         steps=args.steps,
-        python=args.python,
+        python=args.python and str(args.python.expanduser().absolute()),  # a training starts in the directory of its run
         flags=_flags(args),
     )
     after = repetition.run(_observer(before.record, repetition.steps or before.record.steps, stderr))
@@ -92,7 +92,7 @@ def _flags(args: argparse.Namespace) -> list[str]:
         ("--lock-dir", args.lock_dir, DEFAULT_LOCK_DIR),
         ("--run-root", args.run_root, DEFAULT_RUN_ROOT),
     ]
-    return [word for flag, value, default in flags if value != default for word in (flag, str(value))]
+    return [f"{flag}={value}" for flag, value, default in flags if value != default]
 
 
 def _observer(record: RunRecord, steps: int, stderr: TextIO) -> Callable[[int, Mapping[str, float | None]], None]:

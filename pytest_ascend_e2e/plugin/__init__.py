@@ -209,6 +209,10 @@ class Controller:
         """Keep what could not be collected for the reports of the session."""
         state_of(self._config).results.saw_collected(report)
 
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Remember what began: of a setup that is interrupted, such as a training, there is no report."""
+        state_of(self._config).results.begun.add(nodeid)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count the report, and hand its properties to the JUnit file where that file's schema has a place for them."""

@@ -9,6 +9,7 @@ import functools
 import os
 import shlex
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,7 @@ from ..session import Bench, Case, Run
 from .markers import CASE_KEY
 from .planning import plan_case
 from .progress import Progress, tell_waiting
-from .state import State, environment, state_of
+from .state import State, environment, relative, state_of
 
 RUNS_KEY = pytest.StashKey[list[Run]]()
 TRAINER_KEY = pytest.StashKey["Trainer"]()
@@ -95,14 +96,15 @@ def _bench(request: pytest.FixtureRequest) -> Bench:
         host_devices=host_of(case, state).devices,
         environ=environment(),
         test_file=request.path,
-        rerun=rerun_command(state, request.node.nodeid),
+        rerun=rerun_command(request.config, request.node.nodeid),
         compositions=state.compositions,
         waiting=functools.partial(tell_waiting, request.config, case.name),
     )
 
 
-def rerun_command(state: State, nodeid: str) -> str:
-    """Return the shell command that repeats one case here: its node id, its runner, and every flag that was given."""
+def rerun_command(config: pytest.Config, nodeid: str) -> str:
+    """Return the shell command that repeats one case, typed in the root directory: its id, its runner, and every flag given."""
+    state = state_of(config)
     parts = ["pytest", nodeid]
     given = {
         name: setting
@@ -112,7 +114,7 @@ def rerun_command(state: State, nodeid: str) -> str:
     if "runner" not in given and state.runner is not None:
         parts += ["--runner", state.runner.name]
     for setting in given.values():
-        for text in setting.texts:
+        for text in (relative(setting.value, config),) if isinstance(setting.value, Path) else setting.texts:
             # A path after a space is a place of tests to pytest, and what begins with a hyphen an option.
             parts += [f"{setting.option.flag}={text}"] if os.sep in text or text.startswith("-") else [setting.option.flag, text]
     if state.is_elsewhere:

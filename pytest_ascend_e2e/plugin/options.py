@@ -107,12 +107,12 @@ def _changes(text: str) -> Sequence[str]:
     return texts
 
 
-def _program(text: str) -> str:
-    path = Path(text).expanduser()
+def _program(text: str) -> Path:
+    path = _path(text)
     # Of a place that is closed to this user `is_file` would raise.
     if not (os.path.isfile(path) and os.access(path, os.X_OK)):  # noqa: PTH113  # as above
         raise ValueError(f"{text!r} cannot be used: expected the path of a Python interpreter")
-    return str(path)
+    return path
 
 
 def _hours(text: str) -> float:
@@ -317,7 +317,7 @@ def settings_of(found: Mapping[str, Setting], rootpath: Path) -> Settings:
         datasets_root=path("datasets-root"),
         lock_dir=path("lock-dir"),
         history=path("history"),
-        python=found["python"].text,
+        python=str(found["python"].value),  # whole: a training starts in the directory of its run
         image=found["image"].text,
         run_timeout_s=seconds("run-timeout"),
         silence_timeout_s=seconds("silence-timeout"),

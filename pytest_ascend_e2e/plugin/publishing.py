@@ -6,15 +6,17 @@ that is killed has left what had ended by then.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
+import time
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from ..errors import E2EError
+from ..errors import E2EError, RecordError
 from ..files import write_whole
 from ..nodeids import own_name
 from ..report import (
@@ -26,7 +28,7 @@ from ..report import (
     plan_markdown,
     summary_markdown,
 )
-from .fixtures import RUNS_KEY
+from ..session import read_record
 from .guard import RERUN_PROPERTY, RETRIED_PROPERTY
 from .state import State, relative
 
@@ -48,23 +50,28 @@ class Publisher:
         self._state = state
         self._environ = environ
         self._directory = directory
-        self._unkept: list[str] = []
+        self._source = state.found["report"].source
+        self._began = time.time()
+        self._ended: set[str] = set()
         # Without pytest's own plugin for JUnit files (-p no:junitxml) there is no such option.
         if directory is not None and getattr(config.option, "xmlpath", "") is None:
             config.option.xmlpath = str(directory / JUNIT)
 
     def attachments(self, report: pytest.TestReport) -> list[str]:
         """Return the files of the runs of a test, by their paths from the session's root; with a report directory, its copies."""
-        directories = [Path(str(value)) for name, value in report.user_properties if name.endswith(RUN_DIR)]
-        places = [directory if self._directory is None else self._kept(directory, self._directory) for directory in directories]
+        self._ended.add(report.nodeid)
+        places = [self._kept(Path(str(value))) for name, value in report.user_properties if name.endswith(RUN_DIR)]
         return [relative(place / name, self._config) for place in places for name in ATTACHED if (place / name).is_file()]
 
-    def _kept(self, run: Path, directory: Path) -> Path:
-        """Keep a run in the report directory, and return where its files are; a disk that is full ends no session."""
+    def _kept(self, run: Path) -> Path:
+        """Return where the small files of a run are: in the report directory, if there is one and it takes them."""
+        if self._directory is None:
+            return run
         try:
-            return _keep(run, directory)
+            return _keep(run, self._directory)
         except OSError as error:
-            self._unkept.append(f"{run}: cannot be kept: {error.strerror or error}")
+            problem = f"{self._directory / RUNS / run.name}: cannot be kept: {error.strerror or error}; it stays in {run}"
+            self._state.guard.problems.append(f"{self._source}: {problem}")
             return run
 
     def pytest_sessionstart(self) -> None:
@@ -73,7 +80,7 @@ class Publisher:
             try:
                 write_whole(self._directory / SUMMARY, "The session has not ended.\n")
             except E2EError as error:
-                raise pytest.UsageError(f"--e2e-report: {error}") from error
+                raise pytest.UsageError(f"{self._source}: {error}") from error
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -84,16 +91,16 @@ class Publisher:
             append_page(page, self._environ)
             if self._directory is not None:
                 write_whole(self._directory / SUMMARY, page)
-                self._fill(self._directory, session)
+                self._fill(self._directory)
         except (E2EError, OSError) as error:
             self._config.get_terminal_writer().line(f"ascend-e2e: the report is not whole: {error}", red=True)
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
         return result
 
-    def _fill(self, directory: Path, session: pytest.Session) -> None:
+    def _fill(self, directory: Path) -> None:
         """Put into the report directory what the end of a test has not put there."""
-        for run in _interrupted_runs(session, self._state):
-            self._kept(run, directory)
+        for run in self._interrupted_runs():
+            _keep(run, directory)
         written, here = getattr(self._config.option, "xmlpath", None), directory / JUNIT
         if written and Path(written).is_file() and not (here.exists() and here.samefile(written)):
             shutil.copyfile(written, here)
@@ -103,8 +110,16 @@ class Publisher:
 
         records, problems = found_records(directory)
         write_html(records, directory / "report.html", not_trained=not_trained)
-        if problems or self._unkept:
-            raise E2EError(*self._unkept, *problems)
+        if problems:
+            raise E2EError(*problems)
+
+    def _interrupted_runs(self) -> Iterator[Path]:
+        """Yield the directories of the session's runs whose tests did not get to their end, also those of a worker that died."""
+        interrupted = self._state.guard.collected - self._ended
+        for path in self._state.settings.run_root.glob("*/record.json"):
+            with contextlib.suppress(RecordError):  # of a record that cannot be read nobody knows the test
+                if path.stat().st_mtime >= self._began and read_record(path.parent).case in interrupted:
+                    yield path.parent
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -125,13 +140,6 @@ def _keep(run: Path, report: Path) -> Path:
         if (run / name).is_file():
             _copy_end(run / name, target / name)
     return target
-
-
-def _interrupted_runs(session: pytest.Session, state: State) -> Iterator[Path]:
-    """Yield the directories of the runs of tests that did not end; those of a worker of xdist are not known here."""
-    for item in getattr(session, "items", ()):
-        if item.nodeid not in state.guard.finished:
-            yield from (run.directory for run in item.stash.get(RUNS_KEY, ()))
 
 
 def page_of(state: State) -> str:

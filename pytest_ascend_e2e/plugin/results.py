@@ -43,9 +43,10 @@ class Result:
 
 @dataclass(kw_only=True, slots=True)
 class Results:
-    """The results by node id, in the order in which the tests began."""
+    """The results by node id, in the order of their first reports, and the tests that have begun."""
 
     found: dict[str, Result] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
 
     def saw_report(self, report: pytest.TestReport) -> None:
         """Add what a phase of a test says: a failure of any phase is one of the test, and the first one is told."""
@@ -80,7 +81,7 @@ class Results:
                 nodeid=nodeid, outcome=Outcome.PASSED, message="", path=parts_of(nodeid)[0], line=1, time_s=0.0, properties={}
             )
             if not known.outcome.is_red:
-                told = "was running" if nodeid in self.found else "had not begun"
+                told = "was running" if nodeid in self.begun else "had not begun"
                 self.found[nodeid] = replace(known, outcome=Outcome.UNFINISHED, message=f"{told} when the session ended")
 
     def cases(self) -> list[ReportedCase]:

@@ -68,10 +68,16 @@ def merge_junit(files: Sequence[tuple[str, bytes]], expected: Sequence[SuiteCase
 
 
 def _roots(files: Sequence[tuple[str, bytes]]) -> tuple[list[tuple[str, ET.Element]], list[str]]:
-    """Return the JUnit files of jobs, each with its name, and what is wrong with others."""
+    """Return the JUnit files of jobs, each with its name, and what is wrong with others.
+
+    A file is one by its content: a job may have uploaded that of `--junitxml` and the copy of it in its report directory.
+    """
     roots: list[tuple[str, ET.Element]] = []
     problems: list[str] = []
+    first: dict[bytes, str] = {}
     for name, data in files:
+        first.setdefault(data, name)
+    for data, name in first.items():
         try:
             root = junit_root(data, origin=name)
         except ReportError as error:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..nodeids import parts_of
 from .tables import table
 
 
@@ -54,7 +55,7 @@ def plan_table(rows: Sequence[PlanRow], *, budget_device_hours: float | None) ->
     header = ("case", "runner", "devices", "nodes", "hours", "layout", "verdict")
     cells = [
         (
-            row.case.rpartition("/")[2],
+            _without_directory(row.case),
             row.runner,
             str(row.devices),
             str(row.nodes),
@@ -77,6 +78,11 @@ def plan_table(rows: Sequence[PlanRow], *, budget_device_hours: float | None) ->
     if unchecked:
         lines.append(f"composition was not checked for {unchecked} of {len(rows)}: verl is not installed here")
     return lines
+
+
+def _without_directory(nodeid: str) -> str:
+    path, *names = parts_of(nodeid)
+    return "::".join([path.rpartition("/")[2], *names])
 
 
 def device_hours(rows: Sequence[PlanRow]) -> float:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import re
-import shutil
 from pathlib import Path
-from typing import BinaryIO
 from xml.etree import ElementTree as ET
 
 import junitparser
@@ -148,53 +145,6 @@ def test_what_else_makes_a_plan_red_is_on_its_page(host: Host, monkeypatch: pyte
     assert "| `test_cases.py::test_green` |" in told
 
 
-def test_a_disk_that_is_full_in_between_ends_no_session(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    host.cases(CASES)
-    real = shutil.copyfileobj
-
-    def full(given: BinaryIO, kept: BinaryIO) -> None:
-        monkeypatch.setattr(shutil, "copyfileobj", real)
-        raise OSError(errno.ENOSPC, "No space left on device", given, kept)
-
-    monkeypatch.setattr(shutil, "copyfileobj", full)
-
-    result = host.run("--runner", "toy-2", "--e2e-report", "report", "-k", "green or red")
-
-    result.assert_outcomes(passed=1, failed=1, deselected=2)
-    result.stdout.fnmatch_lines(["ascend-e2e: the report is not whole: */test_green-*: cannot be kept: No space left on device"])
-
-
-@PLAIN_AND_XDIST
-def test_the_page_of_a_plan_tells_why_it_is_red(host: Host, workers: tuple[str, ...]) -> None:
-    host.cases(
-        CASES + "@npu_nightly(runner='toy-2', recipe=recipe(steps=2, rollout=Vllm(tp=3, n=4)))\ndef test_wrong(run): pass\n\n"
-        "@npu_nightly(runner='toy-2', estimate='2h', recipe=recipe(steps=2))\ndef test_long(run): pass\n"
-    )
-
-    result = host.run("--runner", "toy-2", "--e2e-plan", "--e2e-report=report", "-k", "wrong or long", *workers)
-    dear = host.run("--runner", "toy-2", "--e2e-plan", "--e2e-report=dear", "--e2e-budget=1", "-k", "long", *workers)
-
-    assert result.ret == dear.ret == pytest.ExitCode.TESTS_FAILED
-    page = (host.pytester.path / "report" / "summary.md").read_text()
-    assert "❌ cannot work |" in page
-    assert re.search(r"^\*\*`test_wrong`\*\* on toy-2 cannot work:\n\n- .*3", page, re.MULTILINE)
-    assert page.count("test_wrong") == 2
-    assert (
-        "- ⛔ the cases are estimated at 4 device-hours, more than the budget of 1"
-        in (host.pytester.path / "dear" / "summary.md").read_text()
-    )
-
-
-def test_the_page_of_a_plan_of_nothing_says_so(host: Host) -> None:
-    host.pytester.makepyfile(test_broken="import nothing_of_this_name")
-
-    host.run("--runner", "toy-2", "--e2e-plan", "--e2e-report=report")
-
-    page = (host.pytester.path / "report" / "summary.md").read_text()
-    assert "| --- |" not in page
-    assert "**`test_broken`**: cannot be collected: ModuleNotFoundError" in page
-
-
 @PLAIN_AND_XDIST
 def test_a_file_that_cannot_be_collected_is_on_the_page(
     host: Host, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
@@ -241,6 +191,14 @@ def test_a_directory_that_cannot_be_written_is_refused_at_the_start(host: Host, 
     assert not host.pytester.path.joinpath("runs").exists()
 
 
+def test_a_directory_that_cannot_be_written_is_told_with_where_it_was_given(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.cases(CASES)
+    host.pytester.path.joinpath("taken").touch()
+    monkeypatch.setenv("ASCEND_E2E_REPORT", "taken")
+
+    host.run("--runner", "toy-2").stderr.fnmatch_lines(["ERROR: ASCEND_E2E_REPORT: */taken/summary.md: cannot be written: *"])
+
+
 def test_a_report_without_the_plugin_for_junit_files(host: Host) -> None:
     host.cases(CASES)
 
@@ -284,6 +242,54 @@ def test_the_run_of_an_interrupted_test_is_kept_and_its_page_calls_nothing_passe
     assert "2 unfinished" in page
     assert "**`test_first`**: was running when the session ended" in page
     assert "**`test_second`**: had not begun when the session ended" in page
+
+
+def test_a_test_that_is_interrupted_in_its_setup_was_running(host: Host) -> None:
+    host.cases(
+        "import pytest\n\n@pytest.fixture\ndef trained(): pytest.exit('enough')\n\n"
+        "def test_first(trained): pass\n\ndef test_second(): pass\n"
+    )
+
+    host.pytester.runpytest_subprocess("-p", "no:cacheprovider", "--e2e-report", "report")
+
+    page = (host.pytester.path / "report" / "summary.md").read_text()
+    assert "**`test_first`**: was running when the session ended" in page
+    assert "**`test_second`**: had not begun when the session ended" in page
+
+
+def test_the_run_of_a_test_whose_worker_crashed_is_kept_and_no_other(host: Host) -> None:
+    host.cases(CASES)
+    host.run("--runner", "toy-2", "-k", "green").assert_outcomes(passed=1)
+    host.cases(INTERRUPTED.replace("raise KeyboardInterrupt", "__import__('os')._exit(3)"))
+
+    host.pytester.runpytest_subprocess(
+        "-p", "no:cacheprovider", "--runner", "toy-2", "-n1", "--e2e-report", "report", "-k", "first"
+    )
+
+    report = host.pytester.path / "report"
+    assert [path.parent.name.partition("-")[0] for path in report.glob("runs/*/train.log")] == ["test_first"]
+    assert "test_first" in (report / "report.html").read_text()
+
+
+@PLAIN_AND_XDIST
+def test_a_run_that_cannot_be_kept_stays_where_it_is_and_the_session_goes_on(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases(
+        "@npu_nightly(runner='toy-2', recipe=recipe(steps=2))\n"
+        "def test_first(run):\n"
+        "    run.check_completed()\n"
+        "    __import__('pathlib').Path('report/runs').write_text('in the way')\n\n"
+        "def test_second(): pass\n"
+    )
+
+    result = host.run("--runner", "toy-2", "--e2e-report", "report", *workers)
+
+    result.assert_outcomes(passed=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "INTERNALERROR" not in result.stdout.str()
+    result.stdout.fnmatch_lines(
+        ["ascend-e2e: --e2e-report: */runs/test_first-*: cannot be kept: *; it stays in */runs/test_first-*"]
+    )
+    assert "[[ATTACHMENT|runs/test_first-" in (host.pytester.path / "report" / "junit.xml").read_text()
 
 
 @PLAIN_AND_XDIST

@@ -79,6 +79,21 @@ def test_a_red_run_is_red_again_and_says_why(host: Host, capsys: pytest.CaptureF
     assert len(list((host.pytester.path / "again").iterdir())) == 2
 
 
+def test_the_printed_command_can_be_typed_whatever_its_paths_are_called(
+    host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = trained(host, "nan@4")
+    monkeypatch.chdir(host.pytester.path)
+    Path("-own runners.yaml").symlink_to(host.root / "runners.yaml")
+    Path("python").symlink_to(host.root / "python")
+
+    assert repeat(host, directory, "--runners-file=-own runners.yaml", "--python=./python", "--run-root=-again") == 1
+
+    (command,) = {line for line in capsys.readouterr().out.splitlines() if line.startswith("repeat: ascend-e2e repeat ")}
+    assert main(shlex.split(command)[2:]) == 1
+    assert len(list(Path("-again").iterdir())) == 2
+
+
 def test_what_only_the_test_can_check_is_told_and_stays_red(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     path = host.cases(CASE.replace("FAULT", "") + "    assert run.metrics['critic/rewards/mean'].max() > 99\n")
     host.run("--runner", "toy-2")

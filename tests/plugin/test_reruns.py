@@ -247,6 +247,22 @@ def test_a_repeat_command_with_a_path_is_taken_as_it_is_printed(host: Host) -> N
     )
 
 
+def test_the_repeat_command_of_a_session_in_a_subdirectory_is_one_for_the_root(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = host.pytester.mkdir("below")
+    host.cases(TRAINED).rename(below / "test_cases.py")
+    shutil.copy(host.root / "runners.yaml", host.pytester.path / "-own runners.yaml")
+    host.pytester.path.joinpath("python").symlink_to(host.root / "python")
+    monkeypatch.chdir(below)
+    words = ("--runner", "toy-2", "--e2e-runners-file=../-own runners.yaml", "--e2e-python=../python", "-k", "red")
+    (command,) = {line for line in host.run(*words).stdout.lines if line.startswith("repeat: pytest ")}
+
+    monkeypatch.chdir(host.pytester.path)
+    again = host.run(*shlex.split(command)[2:])
+
+    again.assert_outcomes(failed=1)
+    assert command in again.stdout.lines
+
+
 def test_changes_of_this_session_are_told_apart_from_those_there(host: Host) -> None:
     host.cases(TRAINED)
     host.run("--runner", "toy-2", "--junitxml=junit.xml", "--e2e-steps", "3")

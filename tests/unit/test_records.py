@@ -55,6 +55,17 @@ def test_a_record_from_before_the_host_was_watched_has_an_empty_host() -> None:
     assert again.host.least_disk_free_gb is None
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("started_at", None), ("case", 5), ("devices", "2"), ("duration_s", "long"), ("summary", []), ("versions", {"verl": 1})],
+)
+def test_a_field_of_another_type_is_told_with_the_file(field: str, value: object) -> None:
+    data = {**json.loads(SOUND.to_json()), field: value}
+
+    with pytest.raises(RecordError, match=rf"^record\.json: not a whole record: {field}: .* cannot be used: expected \w+"):
+        RunRecord.from_json(json.dumps(data), origin="record.json")
+
+
 def test_a_host_of_another_shape_is_told_with_the_file() -> None:
     data = {**json.loads(SOUND.to_json()), "host": {"cpu": [1.0]}}
 

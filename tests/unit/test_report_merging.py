@@ -96,6 +96,15 @@ def test_a_case_that_one_job_skipped_and_another_ran_is_there_once(tmp_path: Pat
     assert not found.is_red
 
 
+def test_a_file_and_its_copy_are_one_report() -> None:
+    both = junit(GREEN.format("test_one"), GREEN.format("test_two"))
+
+    found = merged(both, both)
+
+    assert not found.is_red
+    assert found.reports == ("job0/junit.xml",)
+
+
 def test_a_case_that_two_jobs_ran_is_a_problem() -> None:
     found = merged(junit(GREEN.format("test_one"), GREEN.format("test_two")), junit(RED.format("test_two")))
 

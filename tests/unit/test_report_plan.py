@@ -30,6 +30,12 @@ def test_the_table_has_a_line_for_each_case_and_the_sum() -> None:
     assert lines[-1] == "estimated device-hours: 48 of a budget of 50; 1 without an estimate"
 
 
+def test_the_name_of_a_case_is_whole_without_its_directory() -> None:
+    lines = plan_table([replace(ROW, case="tests/test_a.py::test_b[x/y::z]")], budget_device_hours=None)
+
+    assert lines[2].split()[0] == "test_a.py::test_b[x/y::z]"
+
+
 def test_a_case_of_several_runners_costs_what_the_dearest_costs() -> None:
     assert device_hours([ROW, replace(ROW, runner="a3-8", devices=8)]) == 48
 
