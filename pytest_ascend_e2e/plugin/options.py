@@ -73,8 +73,12 @@ class Setting:
         return self.text.splitlines() if self.option.is_repeatable else (self.text,)
 
 
+def _expanded(text: str) -> Path:
+    return Path(os.path.expandvars(text)).expanduser()
+
+
 def _path(text: str) -> Path:
-    return Path(os.path.expandvars(text)).expanduser().absolute()
+    return _expanded(text).absolute()
 
 
 def _existing_file(text: str) -> Path:
@@ -113,6 +117,9 @@ def _program(text: str) -> Path:
     if not (os.path.isfile(path) and os.access(path, os.X_OK)):  # noqa: PTH113  # as above
         raise ValueError(f"{text!r} cannot be used: expected the path of a Python interpreter")
     return path
+
+
+_PLACES = (_path, _existing_file, _existing, _program)
 
 
 def _hours(text: str) -> float:
@@ -288,7 +295,9 @@ def _given(option: Option, config: pytest.Config, environ: Mapping[str, str]) ->
         return environ[option.variable], option.variable
     ini = config.getini(option.ini)
     if ini:
-        return str(ini), f"{option.ini} in {config.inipath}"
+        # A path there is from the directory of the file, as pytest's own are.
+        here = config.invocation_params.dir if config.inipath is None else config.inipath.parent
+        return str(here / _expanded(ini)) if option.read in _PLACES else str(ini), f"{option.ini} in {config.inipath}"
     return option.default, "default"
 
 

@@ -50,3 +50,14 @@ def test_a_path_inside_costs_nothing(host: Host) -> None:
     result = host.run("--collect-only", "--runner", "sim-2", "--e2e-run-root", "runs")
 
     assert result.ret == pytest.ExitCode.OK
+
+
+def test_a_path_in_the_ini_file_is_from_there_wherever_the_session_is_started(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.cases(CASE)
+    below = host.pytester.mkdir("below")
+    monkeypatch.chdir(below)
+
+    result = host.run("..", "--collect-only", "--runner", "sim-2")
+
+    place = host.pytester.path / "runs"
+    result.stdout.fnmatch_lines([f"*--e2e-run-root {place} (e2e_run_root in {host.pytester.path / 'tox.ini'})*"])
