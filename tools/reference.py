@@ -46,7 +46,7 @@ def _settings() -> Iterator[str]:
         "",
         "A marker's argument stands above the flag, the flag above the variable, the variable above the ini key.",
         "",
-        "A relative path in the ini file is from the directory of that file, a relative default from the root directory of the session.",
+        "A relative path in the ini file is from the directory of that file, a relative default from the session's root directory.",
         "",
     )
     rows = [
