@@ -18,6 +18,7 @@ from ..errors import E2EError
 from ..recipe import SFT, Layout, Recipe, plan_layout
 from ..runners import Lease, Runner
 from ..session import Bench, Case, Run
+from .guard import PLAN_PROPERTY
 from .markers import CASE_KEY
 from .planning import plan_case
 from .progress import Progress, tell_waiting
@@ -142,7 +143,9 @@ def npus(request: pytest.FixtureRequest, train: Trainer, _bench: Bench) -> Itera
     """The devices of the case, held for the whole test; trainings of the test use them."""
     state, case = state_of(request.config), case_of_item(request)
     if state.is_plan:
-        pytest.skip(f"planned, not run: takes {runner_of(case, state).devices} devices")
+        taken = f"takes {runner_of(case, state).devices} devices"
+        request.node.user_properties.append((PLAN_PROPERTY, f"{case.name}: {taken}, and has no recipe to judge"))
+        pytest.skip(f"planned, not run: {taken}")
     with _bench.lease(case) as lease:
         train.lease = lease
         yield lease

@@ -168,7 +168,7 @@ def write_plans(terminalreporter: pytest.TerminalReporter, state: State) -> None
             terminalreporter.write_line("")
     for note in state.guard.notes:
         terminalreporter.write_line(note)
-    for line in plan_table(rows, budget_device_hours=state.settings.budget_device_hours):
+    for line in plan_table(rows, budget_device_hours=state.settings.budget_device_hours) if rows else ():
         terminalreporter.write_line(line)
     broken = sum(row.verdict.startswith("cannot work") for row in rows)
     terminalreporter.write_line(f"{len(texts)} planned, {broken} cannot work; no device was taken, nothing was trained")

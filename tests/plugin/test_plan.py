@@ -305,3 +305,18 @@ def test_what_cannot_be_simulated_is_told_as_such(host: Host, wish: str) -> None
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert expected in text
     assert "needs use_remove_padding=True" not in text
+
+
+@PLAIN_AND_XDIST
+def test_a_plan_of_cases_without_a_recipe_says_what_they_take(host: Host, workers: tuple[str, ...]) -> None:
+    host.cases("@npu_nightly(runner='toy-2')\ndef test_devices(npus): assert False, 'was run'\n")
+
+    result = host.run("--e2e-plan", "--runner", "toy-2", *workers)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        [
+            "test_cases.py::test_devices: takes 2 devices, and has no recipe to judge",
+            "1 planned, 0 cannot work; no device was taken, nothing was trained",
+        ]
+    )
