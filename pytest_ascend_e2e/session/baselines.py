@@ -39,7 +39,7 @@ def find_baselines(test_file: Path, case: str, runner: str) -> dict[str, Baselin
 
 
 def read_baselines(path: Path, case: str, runner: str) -> dict[str, Baseline]:
-    """Return the baselines of a case on a runner from this file, none where the file, the case or the runner is not there.
+    """Return the baselines of a case, by its own name, on a runner from this file; none where file, case or runner is not there.
 
     Raises:
         BaselineError: the file is there and cannot be used.
@@ -47,7 +47,7 @@ def read_baselines(path: Path, case: str, runner: str) -> dict[str, Baseline]:
     if not path.is_file():
         return {}
     cases = _cases(path)
-    name = short_name(case)
+    name = own_name(case)
     runners = cases.get(name, {})
     if not isinstance(runners, Mapping):
         raise BaselineError(f"{path}: cases.{name}: expected a mapping from runner to baseline, found {runners!r}")
@@ -63,15 +63,10 @@ def write_baselines(path: Path, case: str, runner: str, baselines: Mapping[str, 
         BaselineError: the file is there and cannot be used, or cannot be written.
     """
     cases: dict[str, Any] = dict(_cases(path)) if path.is_file() else {}
-    name = short_name(case)
+    name = own_name(case)
     cases[name] = {**cases.get(name, {}), runner: _compact({key: to_mapping(baseline) for key, baseline in baselines.items()})}
     text = yaml.safe_dump({"schema": SCHEMA, "cases": cases}, sort_keys=False, allow_unicode=True, width=132)
     write_whole(path, text, BaselineError)
-
-
-def short_name(case: str) -> str:
-    """Return the name of a case in the file: that of its test, without the file of the test."""
-    return own_name(case)
 
 
 def _compact(entries: Mapping[str, dict[str, object]]) -> dict[str, object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pytest_ascend_e2e.nodeids import own_name, parts_of
-from pytest_ascend_e2e.session.baselines import short_name
 
 
 @pytest.mark.parametrize(
@@ -23,5 +22,5 @@ def test_a_node_id_has_its_parts(nodeid: str, parts: tuple[str, ...]) -> None:
     assert own_name(nodeid) == parts[-1]
 
 
-def test_two_cases_whose_parameters_end_alike_share_no_baseline() -> None:
-    assert short_name("test_a.py::test_one[a::b]") != short_name("test_a.py::test_two[c::b]")
+def test_two_cases_whose_parameters_end_alike_have_names_of_their_own() -> None:
+    assert own_name("test_a.py::test_one[a::b]") != own_name("test_a.py::test_two[c::b]")
