@@ -56,7 +56,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("new-case run_grpo.sh", "print the case of a script"),
         ("new-case -o test_grpo.py run_grpo.sh 16", "write it; the script gets the argument 16"),
         ("new-case --env NUM_GPUS=16 run_grpo.sh", "with an environment variable for the script"),
-        ("new-case -- python3 -m verl.trainer.main_ppo trainer.nnodes=1", "a command instead of a script"),
+        ("new-case -- python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.name=vllm", "a command instead of a script"),
     ),
     "matrix": (
         ("matrix --tier nightly", "the jobs of the nightly cases, as JSON for a workflow"),

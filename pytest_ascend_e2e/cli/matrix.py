@@ -19,7 +19,7 @@ from ..files import write_whole
 from ..nodeids import own_name
 from ..report import Suite
 from ..runners import load_catalogue
-from ..session import Settings, SuiteCase, plan_jobs
+from ..session import Settings, SuiteCase, plan_jobs, without_simulated
 from .arguments import duration
 from .collecting import add_tier, collect_tier
 
@@ -64,9 +64,9 @@ def run(args: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     if not args.device_hours > 0:
         raise E2EError(f"--device-hours: {args.device_hours:g} cannot be used: expected a number above 0, such as 32")
     suite = collect_tier(args)
-    cases = _chosen(suite.cases, [text.strip() for text in args.only or () if text.strip()])
     settings = _settings(suite, args.timeout)
     catalogue = load_catalogue(settings.runners_file)
+    cases = _chosen(without_simulated(suite.cases, catalogue), [text.strip() for text in args.only or () if text.strip()])
     image = (args.image or "").strip() or None
     jobs = plan_jobs(cases, catalogue, most_device_hours=args.device_hours, settings=settings, image=image)
     if not jobs:

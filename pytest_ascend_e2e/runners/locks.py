@@ -17,13 +17,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import psutil
-from typing_extensions import Self
 
 from ..deadline import Deadline
 from ..errors import LeaseError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in Python's own typing as of 3.11; no dependency for a name
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from .durations import expected_duration_s
 from .evidence import Configuration, Evidence, read_configuration, read_evidence, telling_lines
 from .existing import ExistingRun, read_record, read_run
 from .host import device_findings, findings_here, host_of, input_findings, runner_of_host
-from .jobs import CiJob, plan_jobs
+from .jobs import CiJob, plan_jobs, without_simulated
 from .judging import asked_again, judge_again, not_made_again
 from .published import PublishedCase, published_baselines, published_cases
 from .quarantine import Quarantine, quarantine_from_arguments
@@ -78,5 +78,6 @@ __all__ = [
     "telling_lines",
     "wait_limit",
     "with_another_seed",
+    "without_simulated",
     "write_baselines",
 ]

@@ -85,7 +85,7 @@ def input_findings(model: str, dataset: str, settings: Settings) -> Iterator[Hos
 def doubtful_dataset(dataset: str, settings: Settings) -> str | None:
     """Return a warning on a name that may lie ready on another host and looks like a slip for one that is prepared, else None."""
     is_ready = ready_files(dataset, settings.datasets_root) is not None
-    meant = [] if is_ready or dataset.startswith("/") else nearest(dataset, likeness=_SLIP)
+    meant = [] if is_ready or dataset in NAMES or dataset.startswith("/") else nearest(dataset, likeness=_SLIP)
     if not meant:
         return None
     return f"dataset {dataset!r} is none of {', '.join(NAMES)}, so it must lie ready on the runner; {did_you_mean(meant)}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import E2EError, RunnerError
 from ..runners import Catalogue, Runner
@@ -17,6 +17,7 @@ from .suite_case import SuiteCase
 
 # What installing, preparing data and waiting for devices may take in a job beyond the time limits of its cases.
 MARGIN_S = 3600.0
+_SIMULATED = "it runs on simulated NPUs, and no machine of the CI is one (a runner of your own with a ci_label may be)"
 # GitHub ends a job of a runner of one's own after five days.
 LONGEST_S = 5 * 24 * 3600.0
 
@@ -116,14 +117,24 @@ def plan_jobs(
     return jobs
 
 
+def without_simulated(cases: Sequence[SuiteCase], catalogue: Catalogue) -> list[SuiteCase]:
+    """Return the cases, those off that have simulated runners alone, which are no machines of a CI."""
+    return [case if case.off or not _is_simulated(case, catalogue) else replace(case, off=_SIMULATED) for case in cases]
+
+
+def _is_simulated(case: SuiteCase, catalogue: Catalogue) -> bool:
+    runners = [catalogue.get(name) for name in case.runners]
+    return all(runner.simulated and not runner.ci_label for runner in runners)
+
+
 def _runner_of(case: SuiteCase, catalogue: Catalogue) -> Runner:
     runners = [catalogue.get(name) for name in case.runners]
     for runner in runners:
         if runner.ci_label:
             return runner
     raise RunnerError(
-        f"{case.case}: no CI has its runner ({' or '.join(case.runners)}): give it a ci_label in a file of your own "
-        "(--runners-file), or leave the case out by paths or -k"
+        f"{case.case}: no CI has its runner ({' or '.join(case.runners)}): give it a ci_label and images in a file of your own "
+        "(--runners-file), or leave the case out by the paths of other files"
     )
 
 

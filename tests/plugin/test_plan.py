@@ -251,7 +251,16 @@ def test_a_dataset_that_is_not_on_this_host_cannot_work_here(host: Host, dataset
 
 
 @pytest.mark.parametrize(
-    ("dataset", "is_doubtful"), [("gms8k", True), ("gsm8kk", True), ("openai/gsm8k", True), ("gsm8k_sft", False), ("mine", False)]
+    ("dataset", "is_doubtful"),
+    [
+        ("gms8k", True),
+        ("gsm8kk", True),
+        ("openai/gsm8k", True),
+        ("gsm8k_sft", False),
+        ("mine", False),
+        ("gsm8k", False),
+        ("geometry3k", False),
+    ],
 )
 def test_another_host_may_have_data_that_this_one_lacks(host: Host, dataset: str, is_doubtful: bool) -> None:
     host.cases(UNKNOWN_DATA.format(runner="toy-4", fields=f"dataset={dataset!r}"))
@@ -281,7 +290,8 @@ def test_an_unknown_dataset_is_refused_before_devices_are_taken(host: Host, fixt
 NOT_SIMULATED = {
     "sp": ("engine=FSDP2(sp=2)", "engine.sp: 2 cannot be simulated: verl splits packed sequences only, "),
     "changed": ("", "cannot be simulated: verl splits packed sequences only, "),
-    "megatron": ("engine=Megatron(tp=2)", "Megatron is not simulated, and sim-2 is; use a runner with NPUs"),
+    "megatron": ("engine=Megatron(tp=2)", "Megatron is not simulated, and sim-2 is; use FSDP2 or a runner with NPUs"),
+    "fsdp": ("engine=FSDP()", "FSDP is not simulated, and sim-2 is; use FSDP2 or a runner with NPUs"),
     "critic": (
         "model='Qwen/Qwen3-VL-2B-Instruct', algorithm=PPO()",
         "a critic of a model of images is not simulated, and sim-2 is; use a runner with NPUs",
@@ -295,7 +305,7 @@ def test_what_cannot_be_simulated_is_told_as_such(host: Host, wish: str) -> None
     fields, expected = NOT_SIMULATED[wish]
     model = "" if fields.startswith("model=") else "model='Qwen/Qwen3-0.6B', "
     case = UNKNOWN_DATA.format(runner="sim-2", fields=f"{model}{fields}")
-    host.cases(f"from pytest_ascend_e2e import PPO, Megatron, Sglang\n{case}")
+    host.cases(f"from pytest_ascend_e2e import FSDP, PPO, Megatron, Sglang\n{case}")
     key = "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size"
     more = ("--e2e-set", f"{key}=2") if wish == "changed" else ()
 

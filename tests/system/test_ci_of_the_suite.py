@@ -119,6 +119,22 @@ def test_cases_are_named_from_here_wherever_their_ini_file_lies(
     assert capsys.readouterr().out == "e2e/test_cases.py::test_first\n"
 
 
+def test_a_case_of_simulated_npus_is_in_no_job_and_keeps_none_from_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = suite(tmp_path, monkeypatch, CASE.replace("runner='a3-16'", "runner='sim-2'", 1))
+
+    assert main(["matrix", "--ids", "--cases", "cases.json"]) == 0
+    told = capsys.readouterr()
+    assert told.out == "test_cases.py::test_second\n"
+    assert told.err.startswith("in no job: test_cases.py::test_first: it runs on simulated NPUs")
+    assert [bool(case["off"]) for case in json.loads(Path("cases.json").read_text())["cases"]] == [True, False]
+
+    path.write_text(CASE.replace("runner='a3-16'", "runner='sim-2'"))
+    assert main(["matrix"]) == 2
+    assert "all 2 cases are off: nothing to run" in capsys.readouterr().err
+
+
 def test_a_suite_that_cannot_be_collected_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -168,3 +168,36 @@ def test_no_module_is_longer_than_four_hundred_lines() -> None:
     long = {path.name: count for path in modules() if (count := len(path.read_text().splitlines())) > 400}
 
     assert long == {}
+
+
+def test_what_pytest_and_the_commands_import_is_declared() -> None:
+    declared = {"pytest", "_pytest", "xdist", "yaml", "psutil"}
+    found = {
+        f"{name} ({path.relative_to(PACKAGE)})"
+        for path in modules()
+        if not is_child(path)
+        for name in imported_from_outside(path)
+        if name not in declared | LAZY | sys.stdlib_module_names | {"pytest_ascend_e2e"}
+    }
+
+    assert found == set()
+
+
+def imported_from_outside(path: Path) -> set[str]:
+    """Return what a module imports at run time of other packages, by their first names."""
+    tree = ast.parse(path.read_text())
+    checked = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in checked:
+            continue
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module.partition(".")[0])
+    return names
