@@ -211,7 +211,7 @@ class Controller:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Remember what began: of a setup that is interrupted, such as a training, there is no report."""
-        state_of(self._config).results.begun.add(nodeid)
+        state_of(self._config).guard.begun.add(nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

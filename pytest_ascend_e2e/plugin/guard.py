@@ -31,9 +31,10 @@ PLAN_ROW_PROPERTY = "e2e_plan_row"
 
 @dataclass(kw_only=True, slots=True)
 class Guard:
-    """Counts what was collected, what has a result, which cases ran and which are red; `notes` are of this host."""
+    """Counts what was collected, what began, what has a result, which cases ran and which are red; `notes` are of this host."""
 
     collected: set[str] = field(default_factory=set)
+    begun: set[str] = field(default_factory=set)
     finished: set[str] = field(default_factory=set)
     cases: set[str] = field(default_factory=set)
     ran: set[str] = field(default_factory=set)
@@ -45,9 +46,10 @@ class Guard:
     notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
-    def unfinished(self, config: pytest.Config) -> list[str]:
-        """Return the tests that were to run and did not end."""
-        return [] if config.getoption("collectonly") else sorted(self.collected - self.finished)
+    def unfinished(self, config: pytest.Config) -> dict[str, str]:
+        """Return the tests that were to run and did not end, each with how far it came."""
+        silent = () if config.getoption("collectonly") else sorted(self.collected - self.finished)
+        return {nodeid: "was running" if nodeid in self.begun else "had not begun" for nodeid in silent}
 
     def saw_report(self, report: pytest.TestReport) -> None:
         """Count a report: a test is finished by its teardown or its worker's crash; a case ran when its training was reached."""
@@ -72,7 +74,7 @@ def close(session: pytest.Session, state: State) -> None:
     config, guard = session.config, state.guard
     if config.getoption("collectonly") or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return
-    silent = guard.unfinished(config)
+    silent = list(guard.unfinished(config))
     if silent:
         more = f" and {len(silent) - SHOWN} more" if len(silent) > SHOWN else ""
         guard.problems.append(f"{len(silent)} collected test(s) without a result: {', '.join(silent[:SHOWN])}{more}")

@@ -20,7 +20,7 @@ import copy
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 from xml.etree import ElementTree as ET
@@ -57,7 +57,6 @@ class Journal:
         self._config = config
         self._seen = seen
         self._attachments = attachments
-        self._running: set[str] = set()
         self._last_write = 0.0
         self._end = "the session ended without a word"
 
@@ -83,17 +82,12 @@ class Journal:
         xml = self._config.stash.get(xml_key, None)
         if xml is None:
             return
-        self._running.add(COLLECTION)
         try:
-            self._write(xml, [COLLECTION])
+            self._write(xml, {COLLECTION: "was running"})
         except OSError as error:
             del self._config.stash[xml_key]
             self._config.pluginmanager.unregister(xml)
             raise pytest.UsageError(f"--junitxml: {xml.logfile} cannot be written: {error.strerror or error}") from error
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Remember what runs."""
-        self._running.add(nodeid)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
@@ -132,10 +126,9 @@ class Journal:
                 self._seen.problems.append(f"--junitxml: the last state of {path} cannot be written: {error.strerror or error}")
                 session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
-    def _write(self, xml: LogXML, unfinished: Sequence[str]) -> None:
+    def _write(self, xml: LogXML, unfinished: Mapping[str, str]) -> None:
         """Let pytest's writer write beside its file, and replace that in one step."""
-        texts = {nodeid: "was running" if nodeid in self._running else "had not begun" for nodeid in unfinished}
-        told = _as_of_now(xml, {nodeid: f"{nodeid} {text} when {self._end}" for nodeid, text in texts.items()})
+        told = _as_of_now(xml, {nodeid: f"{nodeid} {state} when {self._end}" for nodeid, state in unfinished.items()})
         told.logfile = f"{xml.logfile}.{os.getpid()}.partial"
         partial = Path(told.logfile)
         try:

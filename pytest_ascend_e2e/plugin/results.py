@@ -5,7 +5,7 @@ Must not know: what is made of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,10 +43,9 @@ class Result:
 
 @dataclass(kw_only=True, slots=True)
 class Results:
-    """The results by node id, in the order of their first reports, and the tests that have begun."""
+    """The results by node id, in the order of their first reports."""
 
     found: dict[str, Result] = field(default_factory=dict)
-    begun: set[str] = field(default_factory=set)
 
     def saw_report(self, report: pytest.TestReport) -> None:
         """Add what a phase of a test says: a failure of any phase is one of the test, and the first one is told."""
@@ -74,15 +73,14 @@ class Results:
                 properties={},
             )
 
-    def close(self, unfinished: Iterable[str]) -> None:
-        """Add the tests that the session did not reach or did not end; of one that is red already that stays told."""
-        for nodeid in unfinished:
+    def close(self, unfinished: Mapping[str, str]) -> None:
+        """Add the tests that the session did not end, each with how far it came; of one that is red already that stays told."""
+        for nodeid, state in unfinished.items():
             known = self.found.get(nodeid) or Result(
                 nodeid=nodeid, outcome=Outcome.PASSED, message="", path=parts_of(nodeid)[0], line=1, time_s=0.0, properties={}
             )
             if not known.outcome.is_red:
-                told = "was running" if nodeid in self.begun else "had not begun"
-                self.found[nodeid] = replace(known, outcome=Outcome.UNFINISHED, message=f"{told} when the session ended")
+                self.found[nodeid] = replace(known, outcome=Outcome.UNFINISHED, message=f"{state} when the session ended")
 
     def cases(self) -> list[ReportedCase]:
         """Return all of them as a JUnit file would tell them."""
