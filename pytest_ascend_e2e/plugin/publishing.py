@@ -60,18 +60,19 @@ class Publisher:
     def attachments(self, report: pytest.TestReport) -> list[str]:
         """Return the files of the runs of a test, by their paths from the session's root; with a report directory, its copies."""
         self._ended.add(report.nodeid)
-        places = [self._kept(Path(str(value))) for name, value in report.user_properties if name.endswith(RUN_DIR)]
+        runs = [Path(str(value)) for name, value in report.user_properties if name.endswith(RUN_DIR)]
+        places = [self._kept(run, self._state.guard.problems) for run in runs]
         return [relative(place / name, self._config) for place in places for name in ATTACHED if (place / name).is_file()]
 
-    def _kept(self, run: Path) -> Path:
+    def _kept(self, run: Path, problems: list[str]) -> Path:
         """Return where the small files of a run are: in the report directory, if there is one and it takes them."""
         if self._directory is None:
             return run
         try:
             return _keep(run, self._directory)
         except OSError as error:
-            problem = f"{self._directory / RUNS / run.name}: cannot be kept: {error.strerror or error}; it stays in {run}"
-            self._state.guard.problems.append(f"{self._source}: {problem}")
+            told = f"{self._directory / RUNS / run.name}: cannot be kept: {error.strerror or error}; it stays in {run}"
+            problems.append(f"{self._source}: {told}")
             return run
 
     def pytest_sessionstart(self) -> None:
@@ -99,8 +100,9 @@ class Publisher:
 
     def _fill(self, directory: Path) -> None:
         """Put into the report directory what the end of a test has not put there."""
+        problems: list[str] = []
         for run in self._interrupted_runs():
-            _keep(run, directory)
+            self._kept(run, problems)
         written, here = getattr(self._config.option, "xmlpath", None), directory / JUNIT
         if written and Path(written).is_file() and not (here.exists() and here.samefile(written)):
             shutil.copyfile(written, here)
@@ -108,10 +110,10 @@ class Publisher:
         not_trained = {case.nodeid: case.message for case in cases if "tier" in case.properties and case.outcome is Outcome.SKIPPED}
         from ..report.html import write_html  # noqa: PLC0415  # only a session that reports pays for it
 
-        records, problems = found_records(directory)
+        records, unread = found_records(directory)
         write_html(records, directory / "report.html", not_trained=not_trained)
-        if problems:
-            raise E2EError(*problems)
+        if problems or unread:
+            raise E2EError(*problems, *unread)
 
     def _interrupted_runs(self) -> Iterator[Path]:
         """Yield the directories of the session's runs whose tests did not get to their end, also those of a worker that died."""

@@ -292,6 +292,19 @@ def test_a_run_that_cannot_be_kept_stays_where_it_is_and_the_session_goes_on(hos
     assert "[[ATTACHMENT|runs/test_first-" in (host.pytester.path / "report" / "junit.xml").read_text()
 
 
+def test_an_interrupted_run_that_cannot_be_kept_costs_the_report_nothing_else(host: Host) -> None:
+    host.cases(
+        INTERRUPTED.replace("    raise KeyboardInterrupt", "    open('report/runs', 'w').close()\n    raise KeyboardInterrupt")
+    )
+
+    result = host.pytester.runpytest_subprocess("-p", "no:cacheprovider", "--runner", "toy-2", "--e2e-report", "report")
+
+    text = result.stdout.str()
+    assert "ascend-e2e: the report is not whole: --e2e-report: " in text
+    assert "cannot be kept: " in text
+    assert all((host.pytester.path / "report" / name).is_file() for name in ("junit.xml", "summary.md", "report.html"))
+
+
 @PLAIN_AND_XDIST
 def test_a_test_that_another_plugin_repeats_is_told_and_counts_once(host: Host, workers: tuple[str, ...]) -> None:
     host.pytester.makeconftest(
